@@ -57,6 +57,12 @@ test-kubernetes: setup ## run contract, differential, session, fault and scenari
 	@hack/kubernetes build || true
 	@$(BIN)/vitest run --config vitest.kubernetes.config.ts $(ARGS)
 
+.PHONY: test-api-suites
+test-api-suites: setup ## play openshift/api's own suites of API objects (../shared/api-suites) on the embedded API server and on a real one
+	@$(BIN)/vitest run test/api-suites/api-suites.test.ts $(ARGS)
+	@hack/kubernetes build || true
+	@$(BIN)/vitest run --config vitest.kubernetes.config.ts test/api-suites $(ARGS)
+
 .PHONY: test-long
 test-long: setup ## the long tests: scenarios, faults, power cuts, planted bugs, real Ignition, every kind of crash at every effect, every input of the readers (FAULTS=some: a choice of each), 300 seeds of the simulation (SEEDS=n); SCENARIOS=some: without those that test-kubernetes runs too
 	@MCO_LONG=only SEEDS=$${SEEDS:-300} FAULTS=$${FAULTS:-all} $(BIN)/vitest run $(ARGS)

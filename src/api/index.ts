@@ -27,6 +27,7 @@ export * from "./books/report-table.ts";
 import { ClusterOperator } from "./foreign/cluster-operator.ts";
 import { ContainerRuntimeConfig } from "./kinds/container-runtime-config.ts";
 import { ControllerConfig } from "./kinds/controller-config.ts";
+import { InternalReleaseImage } from "./kinds/internal-release-image.ts";
 import { KubeletConfig } from "./kinds/kubelet-config.ts";
 import { MachineConfigNode } from "./kinds/machine-config-node.ts";
 import { MachineConfigPool } from "./kinds/machine-config-pool.ts";
@@ -53,6 +54,7 @@ export const definedResources = [
   ContainerRuntimeConfig,
   PinnedImageSet,
   OSImageStream,
+  InternalReleaseImage,
   MachineOSConfig,
   MachineOSBuild,
   ProvisioningToken,

@@ -7,7 +7,7 @@ import type { ContainerRuntimeConfig } from "../api/kinds/container-runtime-conf
 import type { KubeletConfig } from "../api/kinds/kubelet-config.ts";
 import type { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { definitionsOf } from "../apiserver/schema/validation/custom-resource-definition.ts";
-import { compileSchema } from "../apiserver/schema/validation/structural.ts";
+import { compileSchema, rulesNotChecked } from "../apiserver/schema/validation/structural.ts";
 import type { CompiledSchema, ResourceDefinition } from "../apiserver/schema/contract.ts";
 import { problemsOfKubeletConfig, problemsOfRuntimeConfig } from "../core/preview/judge-settings.ts";
 import { registryKinds } from "../core/runtime/registry-objects.ts";
@@ -25,7 +25,7 @@ export interface JudgedKind {
 }
 
 /** OpenShift's kinds that people write for machines, as a cluster of `mco up` defines them. */
-const openshiftsOwn = [...registryKinds, openshift.CRIOCredentialProviderConfig, openshift.InternalReleaseImage];
+const openshiftsOwn = [...registryKinds, openshift.CRIOCredentialProviderConfig];
 
 /** The definition of a kind of the suite, or of one of OpenShift's. */
 function definitionOf(apiVersion: string, kind: string): KubeObject | undefined {
@@ -90,9 +90,9 @@ function storedForm(manifest: Manifest, { schema, definition }: JudgedKind) {
   const copy = structuredClone(manifest) as unknown as Parameters<CompiledSchema["validate"]>[0];
   const dropped = schema.prune(copy);
   schema.applyDefaults(copy);
-  const errors = [...schema.validate(copy, undefined), ...definition.validate(copy, undefined, "")].map(
-    ({ field, message }): Problem => ({ severity: "error", path: field, reason: message }),
-  );
+  const errors = [...schema.validate(copy, undefined), ...definition.validate(copy, undefined, "")]
+    .filter(({ message }) => !message.includes(rulesNotChecked))
+    .map(({ field, message }): Problem => ({ severity: "error", path: field, reason: message }));
   return { stored: copy as unknown as Manifest, dropped, errors };
 }
 

@@ -224,7 +224,8 @@ function statusChange(object: MachineConfigNode, notes: Notes, now: number): Par
       conditions: [...conditions],
       ...(desired === "" ? {} : { configVersion: { desired, ...(current === undefined ? {} : { current }) } }),
       ...(sameImages ? {} : { configImage: removing(status?.configImage, configImage) }),
-      ...(sameChanges ? {} : { irreconcilableChanges: [...changes] }),
+      // The API refuses an empty list: the field goes.
+      ...(sameChanges ? {} : { irreconcilableChanges: changes.length === 0 ? (null as never) : [...changes] }),
     },
   };
 }

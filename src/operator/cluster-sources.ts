@@ -9,6 +9,7 @@ import {
 import { configGroup, joinNamespace, labels, namespace, objects } from "../api/names.ts";
 import { type KubeObject, type Resource, keyOf } from "../api/schema/object.ts";
 import { openshift } from "../api/foreign/openshift.ts";
+import { InternalReleaseImage } from "../api/kinds/internal-release-image.ts";
 import { OSImageStream } from "../api/kinds/os-image-stream.ts";
 import { textOfBase64 } from "../core/render/base-configs.ts";
 import {
@@ -102,7 +103,7 @@ export function sourceWatches(everything: () => readonly string[]): readonly Wat
       watching({ resource, optional: true, concerns: everything }),
     ),
     // Of these only what there is counts, and of these few.
-    ...[OSImageStream, openshift.InternalReleaseImage, openshift.ClusterVersion].map((resource) =>
+    ...[OSImageStream, InternalReleaseImage, openshift.ClusterVersion].map((resource) =>
       watching<KubeObject>({
         resource,
         optional: true,
@@ -227,8 +228,7 @@ export function observeGuardNeeds({ caches }: Context): GuardNeeds {
     infrastructure,
     osImageStreams,
     internalReleaseImage:
-      caches.of(openshift.InternalReleaseImage).size > 0 &&
-      caches.of(openshift.ClusterVersion).get("version") !== undefined,
+      caches.of(InternalReleaseImage).size > 0 && caches.of(openshift.ClusterVersion).get("version") !== undefined,
   };
 }
 

@@ -183,7 +183,7 @@ export async function writeBuildState(
       const conditions = [
         ...conditionsOfBuild(state, object.status?.conditions as readonly Condition[] | undefined, clock.now()),
       ];
-      return { status: { builder: { imageBuilderType: "Job" }, ...times, conditions } } as Partial<MachineOSBuild>;
+      return { status: { ...times, conditions } } as Partial<MachineOSBuild>;
     },
     { subresource: "status", owner: fieldManagers.osBuilder, cached: build, signal },
   );

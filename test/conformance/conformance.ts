@@ -1,3 +1,4 @@
+import { agreementTable } from "../api-suites/agreement.ts";
 import { type Row, type Section, weaknesses } from "./define-rows.ts";
 
 /** The result of a test in the document's last run. */
@@ -110,6 +111,7 @@ export function documentOf(sections: readonly Section[], outcomes: Outcomes): st
       "Written by `make conformance`, which runs these tests, from `test/conformance/rows.ts` and `control-plane-rows.ts`. Sections without a letter are a machine's, `C` is the control plane's. `make check` fails when a rule has neither a test nor a reason, when a test does not exist, when one did not pass, or when this page is out of date.",
       `| section | rules | ${results.join(" | ")} |\n| --- | --- | ${results.map(() => "---").join(" | ")} |\n${counts.map(({ id, title, of }) => `| ${id} ${title} | ${of.reduce((sum, each) => sum + each, 0)} | ${of.join(" | ")} |`).join("\n")}\n| all | ${total.reduce((sum, each) => sum + each, 0)} | ${total.join(" | ")} |`,
       ...parts,
+      agreementTable(),
       `## Weaknesses of the reference that are gone\n\n| | weakness | rules |\n| --- | --- | --- |\n${removed.join("\n")}`,
     ].join("\n\n") + "\n"
   );

@@ -97,6 +97,7 @@ test("a unit test is beside its source: test/ holds only suites that span proces
     .filter((entry) => entry.isDirectory())
     .map(({ name }) => name);
   expect(folders.sort()).toEqual([
+    "api-suites",
     "attacks",
     "conformance",
     "contract",

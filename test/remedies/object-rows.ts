@@ -7,7 +7,9 @@ import { JoinPlace } from "../../src/api/kinds/join-place.ts";
 import { KubeletConfig } from "../../src/api/kinds/kubelet-config.ts";
 import { MachineConfiguration } from "../../src/api/kinds/machine-configuration.ts";
 import { NodeBinding } from "../../src/api/kinds/node-binding.ts";
+import { InternalReleaseImage } from "../../src/api/kinds/internal-release-image.ts";
 import { OSImageStream } from "../../src/api/kinds/os-image-stream.ts";
+import { explainInternalReleaseImage } from "../../src/core/preview/explain-internal-release-image.ts";
 import { explainOSImageStream } from "../../src/core/preview/explain-os-image-stream.ts";
 import { PinnedImageSet } from "../../src/api/kinds/pinned-image-set.ts";
 import { ProvisioningToken } from "../../src/api/kinds/provisioning-token.ts";
@@ -282,6 +284,13 @@ const osImageStream = (defaultStream: string): OSImageStream => {
   };
 };
 
+const internalReleaseImage: InternalReleaseImage = {
+  apiVersion: InternalReleaseImage.apiVersion,
+  kind: InternalReleaseImage.kind,
+  metadata: { name: "cluster" },
+  spec: { releases: [{ name: "ocp-release-bundle-4.20.1-x86_64" }] },
+};
+
 export const objectTexts: readonly TextRow[] = [
   {
     reasons: ["kind/OSImageStream"],
@@ -289,6 +298,12 @@ export const objectTexts: readonly TextRow[] = [
     explain: () => explainOSImageStream(osImageStream("rhel-8"), facts),
     says: [`kubectl patch osimagestream cluster --type merge -p '{"spec":{"defaultStream":"rhel-9"}}'`],
     after: () => explainOSImageStream(osImageStream("rhel-9"), facts),
+  },
+  {
+    reasons: ["kind/InternalReleaseImage"],
+    title: "a bundle of releases, for which no machine serves a registry",
+    explain: () => explainInternalReleaseImage(internalReleaseImage, undefined, now),
+    says: ["ImageDigestMirrorSet"],
   },
   {
     reasons: ["kind/ControllerConfig"],

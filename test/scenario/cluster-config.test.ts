@@ -18,7 +18,7 @@ import {
 import { conditionOf } from "../../src/api/schema/object.ts";
 import { openshift } from "../../src/api/foreign/openshift.ts";
 import type { CustomResourceDefinition } from "../../src/api/foreign/kubernetes.ts";
-import { openshiftKinds } from "../../src/cluster/openshift-kinds.ts";
+import { InternalReleaseImage } from "../../src/api/kinds/internal-release-image.ts";
 import { version } from "../../src/cli/version.ts";
 import { connect } from "../../src/cli/connect.ts";
 import { KubeError } from "../../src/kube/kube-error.ts";
@@ -62,7 +62,6 @@ async function makeOpenShift(): Promise<void> {
   for (const resource of [...Object.values(openshift), MachineConfiguration]) {
     const { group, kind, plural, namespaced, version: served } = resource;
     const name = `${plural}.${group}`;
-    const real = openshiftKinds.find(({ metadata }) => metadata.name === name);
     const own: CustomResourceDefinition = {
       apiVersion: "apiextensions.k8s.io/v1",
       kind: "CustomResourceDefinition",
@@ -82,9 +81,7 @@ async function makeOpenShift(): Promise<void> {
         ],
       },
     };
-    // Only what this one reports is held to OpenShift's rules: the others are written in parts.
-    const isReal = resource === openshift.InternalReleaseImage && real !== undefined;
-    await cluster.kube.create(kubernetes.CustomResourceDefinition, isReal ? real : own);
+    await cluster.kube.create(kubernetes.CustomResourceDefinition, own);
     await cluster.until(
       kubernetes.CustomResourceDefinition,
       name,
@@ -101,13 +98,16 @@ async function makeOpenShift(): Promise<void> {
       ...body,
     });
   await say(openshift.ClusterVersion, { status: { desired: { image: release } } }, "version");
-  await cluster.kube.apply(kubernetes.CustomResourceDefinition, OSImageStream.crd() as never, { owner: "test" });
-  await cluster.until(
-    kubernetes.CustomResourceDefinition,
-    `${OSImageStream.plural}.${OSImageStream.group}`,
-    ({ status }) => (status?.conditions ?? []).some(({ type, status: is }) => type === "Established" && is === "True"),
-    "OSImageStreams are served",
-  );
+  for (const resource of [OSImageStream, InternalReleaseImage]) {
+    await cluster.kube.apply(kubernetes.CustomResourceDefinition, resource.crd() as never, { owner: "test" });
+    await cluster.until(
+      kubernetes.CustomResourceDefinition,
+      `${resource.plural}.${resource.group}`,
+      ({ status }) =>
+        (status?.conditions ?? []).some(({ type, status: is }) => type === "Established" && is === "True"),
+      `${resource.plural} are served`,
+    );
+  }
   await say(OSImageStream, { spec: { defaultStream: "rhel-9" } });
   const extensions = `quay.io/os/image@sha256:${"a".repeat(64)}`;
   await cluster.kube.patch(
@@ -125,10 +125,10 @@ async function makeOpenShift(): Promise<void> {
     { subresource: "status" },
   );
   const bundle = { name: "ocp-release-bundle-4.20.1-x86_64" };
-  await say(openshift.InternalReleaseImage, { spec: { releases: [bundle] } });
+  await say(InternalReleaseImage, { spec: { releases: [bundle] } });
   const image = release.replace("quay.io", "api-int.example.com:22625");
   await cluster.kube.patch(
-    openshift.InternalReleaseImage,
+    InternalReleaseImage,
     { name: "cluster" },
     { type: "merge", body: { status: { releases: [{ ...bundle, image }] } } },
     { subresource: "status" },
@@ -572,16 +572,13 @@ describe.skipIf(!hasApiServer)("on a cluster with OpenShift's own settings", () 
 
     test("a stream cannot be deleted, nor a bundle of releases while the cluster runs one of them [scenario-cluster-config-8]", async () => {
       await refused(() => stranger.delete(OSImageStream, { name: "cluster" }), "cannot be deleted");
-      await refused(
-        () => stranger.delete(openshift.InternalReleaseImage, { name: "cluster" }),
-        "the cluster runs a release",
-      );
+      await refused(() => stranger.delete(InternalReleaseImage, { name: "cluster" }), "the cluster runs a release");
       await cluster.kube.patch(
         openshift.ClusterVersion,
         { name: "version" },
         { type: "merge", body: { status: { desired: { image: release.replaceAll("1", "2") } } } },
       );
-      await allowed(() => stranger.delete(openshift.InternalReleaseImage, { name: "cluster" }));
+      await allowed(() => stranger.delete(InternalReleaseImage, { name: "cluster" }));
     });
 
     test("only the operator changes the suite's NetworkPolicies; others in its namespace stay free [scenario-cluster-config-9]", async () => {

@@ -72,7 +72,7 @@ describe.skipIf(!hasApiServer)("images that machines fetch in advance", () => {
         (error: unknown) => String(error),
       );
     expect(await created("registry.example.com/app:latest")).toMatch(
-      /spec\.pinnedImages\[0\]\.name.*an image is pinned by its digest: write host\/path@sha256:/,
+      /spec\.pinnedImages\[0\]\.name.*the image must be named by its digest, host\/path@sha256:/,
     );
     expect(await created(`app@sha256:${"1".repeat(64)}`)).toMatch(/with the registry's host/);
     expect(await created()).toContain("spec.pinnedImages");

@@ -169,15 +169,6 @@ export interface Machine extends KubeObject {
   };
 }
 
-/** Bundles of releases for a registry on control-plane machines: openshift/api machineconfiguration/v1 (master). */
-export interface InternalReleaseImage extends KubeObject {
-  readonly spec?: { readonly releases?: readonly { readonly name?: string }[] };
-  readonly status?: {
-    readonly conditions?: readonly Condition[];
-    readonly releases?: readonly { readonly name?: string; readonly image?: string }[];
-  };
-}
-
 /** Singletons of group config.openshift.io are named `cluster`. */
 export const openshift = {
   Infrastructure: resource<Infrastructure>(`${configGroup}/v1`, "Infrastructure", "infrastructures", "Cluster"),
@@ -223,10 +214,4 @@ export const openshift = {
     "Cluster",
   ),
   Machine: resource<Machine>("machine.openshift.io/v1beta1", "Machine", "machines", "Namespaced"),
-  InternalReleaseImage: resource<InternalReleaseImage>(
-    `${group}/v1`,
-    "InternalReleaseImage",
-    "internalreleaseimages",
-    "Cluster",
-  ),
 } as const;

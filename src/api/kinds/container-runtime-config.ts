@@ -1,12 +1,23 @@
 import Type from "typebox";
 import { type ResourceOf, defineResource } from "../schema/define-resource.ts";
-import { atomicList, intOrString, labelSelector, looseConditionList, oneOf } from "../schema/schema.ts";
+import { atomicList, int64, intOrString, labelSelector, looseConditionList, oneOf } from "../schema/schema.ts";
+
+/** Source: kubernetes/apimachinery pkg/api/resource/quantity.go (master). */
+const number = "(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))";
+const quantityPattern = `^(\\+|-)?${number}(([KMGTPE]i)|[numkMGTPE]|([eE](\\+|-)?${number}))?$`;
 
 const stores = (maxItems: number) =>
   Type.Optional(
     Type.Unsafe<{ path: string }[]>({
       ...atomicList(
-        Type.Object({ path: Type.String({ minLength: 1, maxLength: 256, pattern: "^/[a-zA-Z0-9/._-]+$" }) }),
+        Type.Object({
+          path: Type.String({
+            minLength: 1,
+            maxLength: 256,
+            pattern: "^/[a-zA-Z0-9/._-]+$",
+            "x-kubernetes-validations": [{ rule: "!self.contains('//')", message: "must not contain //" }],
+          }),
+        }),
         { minItems: 1, maxItems },
       ),
       "x-kubernetes-validations": [
@@ -25,10 +36,12 @@ export const ContainerRuntimeConfig = defineResource({
   spec: Type.Object({
     machineConfigPoolSelector: Type.Optional(labelSelector("Which pools the settings are for.")),
     containerRuntimeConfig: Type.Object({
-      pidsLimit: Type.Optional(Type.Integer({ description: "0 or at least 20." })),
-      logLevel: Type.Optional(oneOf(["error", "fatal", "panic", "warn", "info", "debug", "trace"])),
-      logSizeMax: Type.Optional(intOrString()),
-      overlaySize: Type.Optional(intOrString()),
+      pidsLimit: Type.Optional(int64({ description: "0 or at least 20." })),
+      logLevel: Type.Optional(
+        Type.String({ description: "error, fatal, panic, warn, info, debug or trace; the controller refuses others." }),
+      ),
+      logSizeMax: Type.Optional(intOrString({ pattern: quantityPattern })),
+      overlaySize: Type.Optional(intOrString({ pattern: quantityPattern })),
       defaultRuntime: Type.Optional(oneOf(["crun", "runc"])),
       additionalLayerStores: stores(5),
       additionalImageStores: stores(10),
@@ -37,7 +50,7 @@ export const ContainerRuntimeConfig = defineResource({
     }),
   }),
   status: Type.Object({
-    observedGeneration: Type.Optional(Type.Integer()),
+    observedGeneration: Type.Optional(int64()),
     conditions: Type.Optional(looseConditionList()),
   }),
 });

@@ -1,6 +1,49 @@
 import Type from "typebox";
 import { type ResourceOf, defineResource } from "../schema/define-resource.ts";
-import { anyObject, labelSelector, looseConditionList, oneOf } from "../schema/schema.ts";
+import { anyObject, atomicList, int64, labelSelector, looseConditionList, oneOf, setOf } from "../schema/schema.ts";
+
+const emptyProfile = () => Type.Optional(Type.Unsafe<object | null>({ type: "object", nullable: true }));
+
+/** Source: openshift/api config/v1/types_tlssecurityprofile.go (master). */
+const tlsProfile = () =>
+  Type.Object(
+    {
+      type: Type.Optional(oneOf(["Old", "Intermediate", "Modern", "Custom"])),
+      old: emptyProfile(),
+      intermediate: emptyProfile(),
+      modern: emptyProfile(),
+      custom: Type.Optional(
+        Type.Unsafe<CustomTlsProfile | null>({
+          ...Type.Object({
+            ciphers: Type.Optional(atomicList(Type.String())),
+            minTLSVersion: Type.Optional(oneOf(["VersionTLS10", "VersionTLS11", "VersionTLS12", "VersionTLS13"])),
+            groups: Type.Optional(
+              setOf(
+                oneOf([
+                  "X25519",
+                  "secp256r1",
+                  "secp384r1",
+                  "secp521r1",
+                  "X25519MLKEM768",
+                  "SecP256r1MLKEM768",
+                  "SecP384r1MLKEM1024",
+                ]),
+                { minItems: 1, maxItems: 7, description: "Groups of the key exchange." },
+              ),
+            ),
+          }),
+          nullable: true,
+        }),
+      ),
+    },
+    { description: "TLS of the kubelet's own server; that of APIServer/cluster when absent." },
+  );
+
+interface CustomTlsProfile {
+  readonly ciphers?: string[];
+  readonly minTLSVersion?: string;
+  readonly groups?: string[];
+}
 
 export const KubeletConfig = defineResource({
   kind: "KubeletConfig",
@@ -17,11 +60,11 @@ export const KubeletConfig = defineResource({
       Type.Boolean({ description: "Size system-reserved from the machine; excludes systemReserved." }),
     ),
     logLevel: Type.Optional(Type.Integer({ format: "int32", minimum: 0, maximum: 10 })),
-    tlsSecurityProfile: Type.Optional(anyObject()),
+    tlsSecurityProfile: Type.Optional(tlsProfile()),
     systemGomaxprocsBehavior: Type.Optional(oneOf(["Autosize", "Disabled"])),
   }),
   status: Type.Object({
-    observedGeneration: Type.Optional(Type.Integer()),
+    observedGeneration: Type.Optional(int64()),
     conditions: Type.Optional(looseConditionList()),
   }),
 });

@@ -1,7 +1,8 @@
 import Type from "typebox";
 import { type ResourceOf, defineResource } from "../schema/define-resource.ts";
-import { digestReference } from "./machine-os-config.ts";
-import { conditionList, dnsName, listMap } from "../schema/schema.ts";
+import { imageByDigest } from "../schema/image-names.ts";
+import { conditionList, dnsName, int32, int64, listMap, neverFalls } from "../schema/schema.ts";
+import { releaseStatuses } from "./internal-release-image.ts";
 
 const wide = (name: string, condition: string) =>
   ({
@@ -41,29 +42,32 @@ export const MachineConfigNode = defineResource({
     node: Type.Object({ name: dnsName() }),
     pool: Type.Object({ name: dnsName() }),
     configVersion: Type.Object({ desired: dnsName() }),
-    configImage: Type.Optional(Type.Object({ desiredImage: Type.Optional(digestReference()) })),
+    configImage: Type.Optional(Type.Object({ desiredImage: imageByDigest() })),
   }),
   status: Type.Object({
-    observedGeneration: Type.Optional(Type.Integer({ minimum: 1 })),
+    observedGeneration: Type.Optional(int64({ minimum: 1, ...neverFalls("observedGeneration") })),
     configVersion: Type.Optional(
       Type.Object({
-        desired: Type.String({ maxLength: 253 }),
-        current: Type.Optional(Type.String({ maxLength: 253 })),
+        desired: dnsName(),
+        current: Type.Optional(dnsName()),
       }),
     ),
     configImage: Type.Optional(
-      Type.Object({ currentImage: Type.Optional(digestReference()), desiredImage: Type.Optional(digestReference()) }),
+      Type.Object(
+        { currentImage: Type.Optional(imageByDigest()), desiredImage: Type.Optional(imageByDigest()) },
+        { minProperties: 1 },
+      ),
     ),
-    conditions: Type.Optional(conditionList(20)),
+    conditions: Type.Optional(conditionList({ maxItems: 20 })),
     pinnedImageSets: Type.Optional(
       listMap(
         ["name"],
         Type.Object(
           {
-            name: Type.String({ minLength: 1, maxLength: 253 }),
-            currentGeneration: Type.Optional(Type.Integer({ minimum: 1 })),
-            desiredGeneration: Type.Optional(Type.Integer({ minimum: 1 })),
-            lastFailedGeneration: Type.Optional(Type.Integer({ minimum: 1 })),
+            name: dnsName(),
+            currentGeneration: Type.Optional(int32({ minimum: 1 })),
+            desiredGeneration: Type.Optional(int32({ minimum: 1 })),
+            lastFailedGeneration: Type.Optional(int32({ minimum: 1 })),
             lastFailedGenerationError: Type.Optional(Type.String({ maxLength: 32768 })),
           },
           { "x-kubernetes-validations": pinnedSetRules },
@@ -75,10 +79,26 @@ export const MachineConfigNode = defineResource({
       listMap(
         ["fieldPath"],
         Type.Object({
-          fieldPath: Type.String({ minLength: 1, maxLength: 70 }),
+          fieldPath: Type.String({
+            minLength: 1,
+            maxLength: 70,
+            "x-kubernetes-validations": [
+              { rule: "self.startsWith('spec.')", message: "must begin with spec." },
+              {
+                rule: "self.matches('^[a-zA-Z0-9.\\\\[\\\\]]+$')",
+                message: "must be made of letters, digits, dots and brackets",
+              },
+            ],
+          }),
           diff: Type.String({ minLength: 1, maxLength: 4096 }),
         }),
-        { maxItems: 32 },
+        { minItems: 1, maxItems: 32 },
+      ),
+    ),
+    internalReleaseImage: Type.Optional(
+      Type.Object(
+        { releases: releaseStatuses(imageByDigest("An image of the release on this machine, by its digest.")) },
+        { description: "The releases that this machine serves from its own registry." },
       ),
     ),
   }),

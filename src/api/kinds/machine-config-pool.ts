@@ -4,13 +4,22 @@ import {
   atomicList,
   dateTime,
   dnsName,
+  int32,
+  int64,
   intOrString,
   labelSelector,
   listMap,
   looseConditionList,
   objectReference,
+  oneOf,
 } from "../schema/schema.ts";
 
+/** Source: openshift/api machineconfiguration/v1/types.go (master), PinnedImageSetRef. */
+const hostLabel = "([a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9\\-]{0,61}[a-zA-Z0-9])";
+const notMore = (part: string, whole: string) => ({
+  rule: `self.${part} <= self.${whole}`,
+  message: `${part} must not be more than ${whole}`,
+});
 const configuration = () => objectReference({ source: Type.Optional(atomicList(objectReference())) });
 const conditionColumn = (type: string) =>
   ({
@@ -42,18 +51,24 @@ export const MachineConfigPool = defineResource({
     ),
     configuration: Type.Optional(configuration()),
     pinnedImageSets: Type.Optional(
-      listMap(["name"], Type.Object({ name: Type.String({ minLength: 1, maxLength: 253 }) }), { maxItems: 100 }),
+      listMap(
+        ["name"],
+        Type.Object({
+          name: Type.String({ minLength: 1, maxLength: 253, pattern: `^${hostLabel}(\\.${hostLabel})*$` }),
+        }),
+        { maxItems: 100 },
+      ),
     ),
     osImageStream: Type.Optional(Type.Object({ name: dnsName() })),
   }),
   status: Type.Object({
-    observedGeneration: Type.Optional(Type.Integer()),
+    observedGeneration: Type.Optional(int64()),
     configuration: Type.Optional(configuration()),
-    machineCount: Type.Optional(Type.Integer({ format: "int32" })),
-    updatedMachineCount: Type.Optional(Type.Integer({ format: "int32" })),
-    readyMachineCount: Type.Optional(Type.Integer({ format: "int32" })),
-    unavailableMachineCount: Type.Optional(Type.Integer({ format: "int32" })),
-    degradedMachineCount: Type.Optional(Type.Integer({ format: "int32" })),
+    machineCount: Type.Optional(int32()),
+    updatedMachineCount: Type.Optional(int32()),
+    readyMachineCount: Type.Optional(int32()),
+    unavailableMachineCount: Type.Optional(int32()),
+    degradedMachineCount: Type.Optional(int32()),
     conditions: Type.Optional(looseConditionList()),
     certExpirys: Type.Optional(
       atomicList(Type.Object({ bundle: Type.String(), subject: Type.String(), expiry: Type.Optional(dateTime()) })),
@@ -61,15 +76,33 @@ export const MachineConfigPool = defineResource({
     poolSynchronizersStatus: Type.Optional(
       listMap(
         ["poolSynchronizerType"],
-        Type.Object({
-          poolSynchronizerType: Type.String(),
-          machineCount: Type.Integer({ minimum: 0 }),
-          updatedMachineCount: Type.Integer({ minimum: 0 }),
-          readyMachineCount: Type.Integer({ minimum: 0 }),
-          unavailableMachineCount: Type.Integer({ minimum: 0 }),
-          availableMachineCount: Type.Integer({ minimum: 0 }),
-          observedGeneration: Type.Optional(Type.Integer({ minimum: 0 })),
-        }),
+        Type.Object(
+          {
+            poolSynchronizerType: oneOf(["PinnedImageSets"]),
+            machineCount: int64({ minimum: 0 }),
+            updatedMachineCount: int64({ minimum: 0 }),
+            readyMachineCount: int64({ minimum: 0 }),
+            unavailableMachineCount: int64({ minimum: 0 }),
+            availableMachineCount: int64({ minimum: 0 }),
+            observedGeneration: Type.Optional(
+              int64({
+                minimum: 0,
+                "x-kubernetes-validations": [
+                  { rule: "self >= oldSelf || self == 0", message: "observedGeneration must not fall, but to 0" },
+                ],
+              }),
+            ),
+          },
+          {
+            "x-kubernetes-validations": [
+              notMore("updatedMachineCount", "machineCount"),
+              notMore("availableMachineCount", "machineCount"),
+              notMore("unavailableMachineCount", "machineCount"),
+              notMore("readyMachineCount", "machineCount"),
+              notMore("readyMachineCount", "availableMachineCount"),
+            ],
+          },
+        ),
       ),
     ),
     osImageStream: Type.Optional(Type.Object({ name: dnsName() })),

@@ -1,14 +1,14 @@
 import Type from "typebox";
 import { type ResourceOf, defineResource } from "../schema/define-resource.ts";
-import { digestReference, tagReference } from "./machine-os-config.ts";
-import { conditionList, dateTime, dnsName, listMap, oneOf } from "../schema/schema.ts";
+import { imageByDigest, imageByTag } from "../schema/image-names.ts";
+import { conditionList, dateTime, dnsLabel, dnsName, listMap, resourceName } from "../schema/schema.ts";
 
 const objectRef = () =>
   Type.Object({
-    group: Type.String({ maxLength: 253 }),
-    resource: Type.String({ minLength: 1, maxLength: 63 }),
-    namespace: Type.Optional(Type.String({ maxLength: 63 })),
-    name: Type.String({ minLength: 1, maxLength: 253 }),
+    group: dnsName(),
+    resource: resourceName(),
+    namespace: Type.Optional(dnsLabel()),
+    name: dnsName(),
   });
 const column = (type: string) =>
   ({
@@ -17,10 +17,8 @@ const column = (type: string) =>
     jsonPath: `.status.conditions[?(@.type=="${type}")].status`,
     description: `Status of the condition ${type}.`,
   }) as const;
-const onceWritten = (field: string) => ({
-  rule: `!has(oldSelf.status) || !has(oldSelf.status.${field}) || (has(self.status) && has(self.status.${field}) && self.status.${field} == oldSelf.status.${field})`,
-  message: `${field} is written once`,
-});
+const writtenOnce = (field: string) =>
+  dateTime({ "x-kubernetes-validations": [{ rule: "self == oldSelf", message: `${field} is written once` }] });
 
 /** Source of names and rules: openshift/api machineconfiguration/v1/types_machineosbuild.go (master). */
 export const MachineOSBuild = defineResource({
@@ -29,38 +27,64 @@ export const MachineOSBuild = defineResource({
   version: "v1",
   scope: "Cluster",
   description: "One image of a pool's configuration: how it is made, and what came of it.",
-  spec: Type.Object({
-    machineConfig: Type.Object(
-      { name: Type.String({ minLength: 10, maxLength: 253 }) },
-      { description: "Rendered configuration that the image is for." },
-    ),
-    machineOSConfig: Type.Object({ name: dnsName() }, { description: "What goes into the image." }),
-    renderedImagePushSpec: tagReference("Where the image is pushed to."),
-  }),
-  status: Type.Object({
-    conditions: Type.Optional(conditionList(8)),
-    builder: Type.Optional(Type.Object({ imageBuilderType: oneOf(["Job"]), job: Type.Optional(objectRef()) })),
-    relatedObjects: Type.Optional(listMap(["name", "resource"], objectRef(), { maxItems: 10 })),
-    buildStart: Type.Optional(dateTime()),
-    buildEnd: Type.Optional(dateTime()),
-    digestedImagePushSpec: Type.Optional(digestReference()),
-  }),
-  rules: [
+  spec: Type.Object(
     {
-      rule: "self.spec == oldSelf.spec",
-      message: "the spec of a MachineOSBuild never changes: another image is another build",
+      machineConfig: Type.Object(
+        { name: dnsName({ minLength: 10 }) },
+        { description: "Rendered configuration that the image is for." },
+      ),
+      machineOSConfig: Type.Object({ name: dnsName() }, { description: "What goes into the image." }),
+      renderedImagePushSpec: imageByTag("Where the image is pushed to."),
     },
     {
-      rule: "!has(oldSelf.status) || !has(oldSelf.status.conditions) || !oldSelf.status.conditions.exists(c, c.status == 'True' && c.type in ['Succeeded', 'Failed', 'Interrupted']) || (has(self.status) && has(self.status.conditions) && self.status.conditions == oldSelf.status.conditions)",
-      message: "a build that has ended stays as it ended",
+      "x-kubernetes-validations": [
+        {
+          rule: "self == oldSelf",
+          message: "the spec of a MachineOSBuild never changes: another image is another build",
+        },
+      ],
     },
-    onceWritten("buildStart"),
-    onceWritten("buildEnd"),
+  ),
+  status: Type.Object(
     {
-      rule: "!has(self.status) || !has(self.status.buildEnd) || (has(self.status.buildStart) && self.status.buildStart < self.status.buildEnd)",
-      message: "buildEnd is after buildStart",
+      conditions: Type.Optional(
+        conditionList({
+          maxItems: 8,
+          "x-kubernetes-validations": [
+            {
+              rule: "!oldSelf.exists(c, c.status == 'True' && c.type in ['Succeeded', 'Failed', 'Interrupted']) || self == oldSelf",
+              message: "a build that has ended stays as it ended",
+            },
+          ],
+        }),
+      ),
+      builder: Type.Optional(
+        Type.Object(
+          { imageBuilderType: Type.String(), job: Type.Optional(objectRef()) },
+          {
+            "x-kubernetes-validations": [
+              {
+                rule: "(self.imageBuilderType == 'Job') == has(self.job)",
+                message: "job goes with imageBuilderType Job, and only with it",
+              },
+            ],
+          },
+        ),
+      ),
+      relatedObjects: Type.Optional(listMap(["name", "resource"], objectRef(), { maxItems: 10 })),
+      buildStart: Type.Optional(writtenOnce("buildStart")),
+      buildEnd: Type.Optional(writtenOnce("buildEnd")),
+      digestedImagePushSpec: Type.Optional(imageByDigest()),
     },
-  ],
+    {
+      "x-kubernetes-validations": [
+        {
+          rule: "!has(self.buildEnd) || (has(self.buildStart) && self.buildStart < self.buildEnd)",
+          message: "buildEnd is after buildStart",
+        },
+      ],
+    },
+  ),
   columns: [
     column("Prepared"),
     column("Building"),

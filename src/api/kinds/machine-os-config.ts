@@ -1,22 +1,8 @@
 import Type from "typebox";
 import { type ResourceOf, defineResource } from "../schema/define-resource.ts";
-import { conditionList, dnsName, listMap, oneOf } from "../schema/schema.ts";
+import { imageByDigest, imageByTag } from "../schema/image-names.ts";
+import { conditionList, dnsLabel, dnsName, int64, listMap, neverFalls, oneOf, resourceName } from "../schema/schema.ts";
 
-/**
- * A reference with a sha256 digest. Unlike openshift/api (main), this accepts nested repositories and loopback
- * registries.
- */
-export const digestReference = () =>
-  Type.String({ minLength: 1, maxLength: 447, pattern: "^[^@]+@sha256:[a-f0-9]{64}$" });
-/** A repository with a tag. */
-export const tagReference = (description: string) =>
-  Type.String({
-    minLength: 1,
-    maxLength: 447,
-    pattern:
-      "^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)+:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$",
-    description,
-  });
 const named = (description: string) => Type.Object({ name: dnsName() }, { description });
 
 export const containerfileArchitectures = ["ARM64", "AMD64", "PPC64LE", "S390X", "NoArch"] as const;
@@ -36,7 +22,7 @@ export const MachineOSConfig = defineResource({
       named("Secret to pull the base image with; the cluster's own pull secret when absent."),
     ),
     renderedImagePushSecret: named("Secret to push the image with."),
-    renderedImagePushSpec: tagReference(
+    renderedImagePushSpec: imageByTag(
       "Repository that the image is kept in; its tag is replaced by the name of the build.",
     ),
     containerFile: Type.Optional(
@@ -57,16 +43,16 @@ export const MachineOSConfig = defineResource({
     ),
   }),
   status: Type.Object({
-    conditions: Type.Optional(conditionList(16)),
-    observedGeneration: Type.Optional(Type.Integer({ minimum: 0 })),
-    currentImagePullSpec: Type.Optional(digestReference()),
+    conditions: Type.Optional(conditionList()),
+    observedGeneration: Type.Optional(int64({ minimum: 0, ...neverFalls("observedGeneration") })),
+    currentImagePullSpec: Type.Optional(imageByDigest()),
     machineOSBuild: Type.Optional(
       Type.Object(
         {
-          group: Type.String({ maxLength: 253 }),
-          resource: Type.String({ minLength: 1, maxLength: 63 }),
+          group: dnsName(),
+          resource: resourceName(),
           name: dnsName(),
-          namespace: Type.Optional(Type.String({ maxLength: 63 })),
+          namespace: Type.Optional(dnsLabel()),
         },
         { description: "Build that the image is from." },
       ),
@@ -74,8 +60,9 @@ export const MachineOSConfig = defineResource({
   }),
   rules: [
     {
-      rule: "self.metadata.name == self.spec.machineConfigPool.name",
+      rule: "self.metadata.name == self.spec.machineConfigPool.name || (oldSelf.hasValue() && oldSelf.value().spec.machineConfigPool.name == self.spec.machineConfigPool.name)",
       message: "a MachineOSConfig carries the name of its pool",
+      optionalOldSelf: true,
     },
   ],
   columns: [

@@ -19,6 +19,20 @@ export interface Rule {
   readonly message: string;
   /** CEL that makes the message; `message` is what clients see where it cannot be evaluated. */
   readonly messageExpression?: string;
+  /** `oldSelf` is optional: the rule judges new objects too. */
+  readonly optionalOldSelf?: boolean;
+}
+
+/**
+ * An earlier version of a kind. Clients are not served it; a cluster that has stored objects in it keeps them only if
+ * the definition lists it.
+ */
+export interface FormerVersion {
+  readonly version: string;
+  readonly spec: TSchema;
+  readonly status?: TSchema;
+  /** Absent: those of the current version. */
+  readonly rules?: readonly Rule[];
 }
 
 export interface ResourceOptions<Spec extends TSchema, Status extends TSchema> {
@@ -36,6 +50,7 @@ export interface ResourceOptions<Spec extends TSchema, Status extends TSchema> {
   readonly specRequired?: boolean;
   readonly columns?: readonly Column[];
   readonly rules?: readonly Rule[];
+  readonly former?: readonly FormerVersion[];
 }
 
 export interface DefinedResource<T extends KubeObject> extends Resource<T> {
@@ -70,16 +85,7 @@ export function defineResource<Spec extends TSchema, Status extends TSchema = TO
   const group = options.group ?? ownGroup;
   const { kind, plural, version, scope } = options;
   const singular = kind.toLowerCase();
-  const required = options.specRequired ?? true;
-  const schema = Type.Object({
-    apiVersion: Type.Optional(Type.String({ description: "Group and version of the kind." })),
-    kind: Type.Optional(Type.String({ description: "Name of the kind." })),
-    metadata: Type.Optional(Type.Unsafe<ObjectMeta>({ type: "object" })),
-    spec: required ? options.spec : Type.Optional(options.spec),
-    ...(options.status === undefined ? {} : { status: Type.Optional(options.status) }),
-  });
-  const root = { ...structuralSchema(schema), description: options.description };
-  if (options.rules !== undefined) Object.assign(root, { "x-kubernetes-validations": options.rules });
+  const schema = objectSchema(options, options);
 
   return {
     group,
@@ -114,11 +120,18 @@ export function defineResource<Spec extends TSchema, Status extends TSchema = TO
           },
           scope,
           versions: [
+            ...(options.former ?? []).map((former) => ({
+              name: former.version,
+              served: false,
+              storage: false,
+              schema: { openAPIV3Schema: rootOf(objectSchema(former, options), options, former.rules) },
+              ...(former.status === undefined ? {} : { subresources: { status: {} } }),
+            })),
             {
               name: version,
               served: true,
               storage: true,
-              schema: { openAPIV3Schema: root },
+              schema: { openAPIV3Schema: rootOf(schema, options) },
               ...(options.status === undefined ? {} : { subresources: { status: {} } }),
               ...(options.columns === undefined
                 ? {}
@@ -140,3 +153,26 @@ export function defineResource<Spec extends TSchema, Status extends TSchema = TO
     },
   };
 }
+
+function objectSchema(
+  { spec, status }: Pick<FormerVersion, "spec" | "status">,
+  { specRequired = true }: { readonly specRequired?: boolean },
+) {
+  return Type.Object({
+    apiVersion: Type.Optional(Type.String({ description: "Group and version of the kind." })),
+    kind: Type.Optional(Type.String({ description: "Name of the kind." })),
+    metadata: Type.Optional(Type.Unsafe<ObjectMeta>({ type: "object" })),
+    spec: specRequired ? spec : Type.Optional(spec),
+    ...(status === undefined ? {} : { status: Type.Optional(status) }),
+  });
+}
+
+const rootOf = (
+  schema: TSchema,
+  options: { readonly description: string; readonly rules?: readonly Rule[] },
+  rules = options.rules,
+) => ({
+  ...structuralSchema(schema),
+  description: options.description,
+  ...(rules === undefined ? {} : { "x-kubernetes-validations": rules }),
+});

@@ -10,14 +10,16 @@ export const oneOf = <const Values extends readonly string[]>(
 export const listMap = <Item extends TObject>(
   keys: readonly (string & keyof Static<Item>)[],
   item: Item,
-  limits: { maxItems?: number; minItems?: number; description?: string } = {},
+  limits: ListLimits = {},
 ) => Type.Array(item, { ...limits, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": keys });
 
 /** A list that is replaced as a whole (atomic). */
-export const atomicList = <Item extends TSchema>(
-  item: Item,
-  limits: { maxItems?: number; minItems?: number; description?: string } = {},
-) => Type.Array(item, { ...limits, "x-kubernetes-list-type": "atomic" });
+export const atomicList = <Item extends TSchema>(item: Item, limits: ListLimits = {}) =>
+  Type.Array(item, { ...limits, "x-kubernetes-list-type": "atomic" });
+
+/** A list that holds each value once. */
+export const setOf = <Item extends TSchema>(item: Item, limits: ListLimits = {}) =>
+  Type.Array(item, { ...limits, "x-kubernetes-list-type": "set" });
 
 /** A map with arbitrary keys. `Type.Record` would emit `patternProperties`, which CRDs refuse. */
 export const mapOf = <Value extends TSchema>(value: Value, options: { description?: string } = {}) =>
@@ -27,14 +29,14 @@ export const mapOf = <Value extends TSchema>(value: Value, options: { descriptio
 export const anyObject = (options: { description?: string; nullable?: boolean } = {}) =>
   Type.Unsafe<Record<string, unknown>>({ type: "object", "x-kubernetes-preserve-unknown-fields": true, ...options });
 
-export const intOrString = (options: { description?: string } = {}) =>
+export const intOrString = (options: { description?: string; pattern?: string } = {}) =>
   Type.Unsafe<number | string>({
     "x-kubernetes-int-or-string": true,
     anyOf: [{ type: "integer" }, { type: "string" }],
     ...options,
   });
 
-export const dateTime = (options: { description?: string } = {}) =>
+export const dateTime = (options: Annotated = {}) =>
   Type.Unsafe<string>({ type: "string", format: "date-time", ...options });
 
 /** Bytes, base64-encoded on the wire. */
@@ -49,7 +51,8 @@ const dnsNameRule = {
 const dnsNamePattern = new RegExp(dnsNameRule.pattern);
 
 /** A DNS-1123 subdomain. */
-export const dnsName = (options: { description?: string } = {}) => Type.String({ ...dnsNameRule, ...options });
+export const dnsName = (options: Annotated & { readonly minLength?: number } = {}) =>
+  Type.String({ ...dnsNameRule, ...options });
 
 /** Whether a text is a DNS-1123 subdomain, as `dnsName` has it. */
 export const isDnsName = (text: string): boolean => text.length <= dnsNameRule.maxLength && dnsNamePattern.test(text);
@@ -72,31 +75,75 @@ export const labelSelector = (description: string) =>
   );
 
 export const objectReference = (extra: Record<string, TSchema> = {}) =>
-  Type.Object({
-    apiVersion: Type.Optional(Type.String()),
-    kind: Type.Optional(Type.String()),
-    namespace: Type.Optional(Type.String()),
-    name: Type.Optional(Type.String()),
-    uid: Type.Optional(Type.String()),
-    resourceVersion: Type.Optional(Type.String()),
-    fieldPath: Type.Optional(Type.String()),
-    ...extra,
-  });
+  Type.Object(
+    {
+      apiVersion: Type.Optional(Type.String()),
+      kind: Type.Optional(Type.String()),
+      namespace: Type.Optional(Type.String()),
+      name: Type.Optional(Type.String()),
+      uid: Type.Optional(Type.String()),
+      resourceVersion: Type.Optional(Type.String()),
+      fieldPath: Type.Optional(Type.String()),
+      ...extra,
+    },
+    { "x-kubernetes-map-type": "atomic" },
+  );
 
 /** `metav1.Condition`, merged by type. */
-export const conditionList = (maxItems?: number) =>
+export const conditionList = (limits: ListLimits = {}) =>
   listMap(
     ["type"],
     Type.Object({
-      type: Type.String({ maxLength: 316 }),
+      type: Type.String({
+        maxLength: 316,
+        // Source: kubernetes/apimachinery pkg/apis/meta/v1/types.go (master)
+        pattern:
+          "^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$",
+      }),
       status: oneOf(["True", "False", "Unknown"]),
       reason: Type.String({ minLength: 1, maxLength: 1024, pattern: "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$" }),
       message: Type.String({ maxLength: 32768 }),
       lastTransitionTime: dateTime(),
       observedGeneration: Type.Optional(Type.Integer({ minimum: 0 })),
     }),
-    maxItems === undefined ? {} : { maxItems },
+    limits,
   );
+
+/** A part of a name: RFC 1123 label. */
+export const dnsLabel = (options: Annotated = {}) =>
+  Type.String({ minLength: 1, maxLength: 63, pattern: "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", ...options });
+/** The plural of a kind: RFC 1035 label. */
+export const resourceName = (options: Annotated = {}) =>
+  Type.String({ minLength: 1, maxLength: 63, pattern: "^[a-z]([-a-z0-9]*[a-z0-9])?$", ...options });
+
+/** An integer of 64 bits. */
+export const int64 = (options: NumberOptions = {}) => Type.Integer({ format: "int64", ...options });
+/** An integer of 32 bits. */
+export const int32 = (options: NumberOptions = {}) => Type.Integer({ format: "int32", ...options });
+
+interface Annotated {
+  readonly description?: string;
+  readonly "x-kubernetes-validations"?: readonly FieldRule[];
+}
+interface ListLimits extends Annotated {
+  readonly maxItems?: number;
+  readonly minItems?: number;
+}
+interface NumberOptions extends Annotated {
+  readonly minimum?: number;
+  readonly maximum?: number;
+}
+
+/** A rule of one field: CEL over `self`, and over `oldSelf` where a change is judged. */
+export interface FieldRule {
+  readonly rule: string;
+  readonly message: string;
+}
+
+/** The rule of a counter that only rises. */
+export const neverFalls = (field: string) => ({
+  "x-kubernetes-validations": [{ rule: "self >= oldSelf", message: `${field} must not fall` }],
+});
 
 /** The older form of conditions: texts without limits, list replaced as a whole. */
 export const looseConditionList = () =>

@@ -19,6 +19,7 @@ import {
   kubernetes,
 } from "../../api/index.ts";
 import { openshift } from "../../api/foreign/openshift.ts";
+import { InternalReleaseImage } from "../../api/kinds/internal-release-image.ts";
 import { MachineConfiguration } from "../../api/kinds/machine-configuration.ts";
 import { NodeBinding } from "../../api/kinds/node-binding.ts";
 import { journals, namespace, objects } from "../../api/names.ts";
@@ -173,10 +174,10 @@ function settingKind(resource: Resource, words: readonly string[]): ReturnType<t
 
 /** How a bundle of releases is read and explained: by what the cluster runs. */
 function internalReleaseImageKind(): ReturnType<typeof objectKind> {
-  const resource = openshift.InternalReleaseImage;
+  const resource = InternalReleaseImage;
   return {
     resource,
-    words: foreignWords(resource),
+    words: wordsOf(resource),
     async read(kube, name) {
       const object = await kube.get(resource, { name });
       if (object === undefined) return undefined;

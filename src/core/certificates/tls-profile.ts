@@ -6,6 +6,7 @@ export interface TlsSecurityProfile {
   readonly type?: string | undefined;
   readonly custom?:
     | { readonly ciphers?: readonly string[] | undefined; readonly minTLSVersion?: string | undefined }
+    | null
     | undefined;
 }
 
@@ -109,7 +110,7 @@ export function kubeletTlsOf(profile: TlsSecurityProfile | undefined): {
   readonly minVersion: string;
   readonly cipherSuites: readonly string[];
 } {
-  const custom = profile?.type === "Custom" ? profile.custom : undefined;
+  const custom = profile?.type === "Custom" ? (profile.custom ?? undefined) : undefined;
   const named = profiles[profile?.type ?? ""] ?? profiles["Intermediate"];
   const all = [...ciphers, ...onlyOfKubelets];
   return {

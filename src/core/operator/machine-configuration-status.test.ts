@@ -53,7 +53,7 @@ describe("the settings in force", () => {
   });
 
   test("a skew that the administrator states by hand is the one in force [operator-machine-configuration-status-2]", () => {
-    const manual = { mode: "OCPVersion", ocpVersion: "4.18.0" };
+    const manual = { mode: "OCPVersion", ocpVersion: "4.18.0" } as const;
     expect(
       machineConfigurationStatus(settings({ bootImageSkewEnforcement: { mode: "Manual", manual } }), now)
         .bootImageSkewEnforcementStatus,
@@ -76,10 +76,13 @@ describe("the settings in force", () => {
       degraded: "False",
     },
     { title: "an empty list", machineManagers: [], degraded: "False" },
-  ])(
+  ] as const)(
     "boot images: a request for $title gets a condition [operator-machine-configuration-status-3]",
     ({ machineManagers, degraded }) => {
-      const status = machineConfigurationStatus(settings({ managedBootImages: { machineManagers } }), now);
+      const status = machineConfigurationStatus(
+        settings({ managedBootImages: { machineManagers: [...machineManagers] } }),
+        now,
+      );
       const told = conditionOf(status.conditions, "BootImageUpdateDegraded");
       expect(told?.status).toBe(degraded);
       expect(told?.message).toBe(

@@ -8,17 +8,6 @@ import { mergePolicies } from "../config/disruption-policy.ts";
 type Status = NonNullable<MachineConfiguration["status"]>;
 
 /** Managers of machines that can be asked for, as far as they are looked at. */
-interface Manager {
-  readonly resource: string;
-  readonly apiGroup: string;
-  readonly selection?: { readonly mode?: string };
-}
-
-interface SkewEnforcement {
-  readonly mode?: string;
-  readonly manual?: Readonly<Record<string, unknown>>;
-}
-
 interface Said {
   readonly type: string;
   readonly is: boolean;
@@ -54,10 +43,8 @@ const machineSets = { resource: "machinesets", apiGroup: "machine.openshift.io",
  * @param now milliseconds since the epoch; moves only the time of transitions.
  */
 export function machineConfigurationStatus({ spec, status, metadata }: MachineConfiguration, now: number): Status {
-  const asked = (
-    (spec.managedBootImages as { machineManagers?: readonly Manager[] } | undefined)?.machineManagers ?? []
-  ).filter(({ selection }) => selection?.mode !== "None");
-  const { mode, manual } = (spec.bootImageSkewEnforcement ?? {}) as SkewEnforcement;
+  const asked = (spec.managedBootImages?.machineManagers ?? []).filter(({ selection }) => selection.mode !== "None");
+  const { mode, manual } = spec.bootImageSkewEnforcement ?? {};
   const message =
     asked.length === 0
       ? ""

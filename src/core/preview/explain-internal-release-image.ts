@@ -1,4 +1,5 @@
-import type { ClusterVersion, InternalReleaseImage } from "../../api/foreign/openshift.ts";
+import type { ClusterVersion } from "../../api/foreign/openshift.ts";
+import type { InternalReleaseImage } from "../../api/kinds/internal-release-image.ts";
 import { objects } from "../../api/names.ts";
 import { timestampOf } from "../../api/schema/object.ts";
 import { type Explanation, section } from "./explanation.ts";

@@ -8,6 +8,10 @@ import { cloneJson, equalJson, isList, isObject, type JsonObject, own } from "..
 import { compileExpression, type Expression } from "../regular-expressions.ts";
 import { objectMeta, rootSchema } from "../schema-parts.ts";
 
+/** What a server says beside the errors of an object whose rules it did not evaluate because of them. */
+export const rulesNotChecked =
+  "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
+
 /**
  * Prepares a schema for use. Every node of the schema is processed once, here; afterwards validating an object costs in
  * proportion to its own size. The metadata of the object is always that of Kubernetes.
@@ -240,11 +244,7 @@ function validateObject(root: Node, object: KubeObject, before: KubeObject | und
         ...findings,
         {
           steps: [],
-          error: invalid(
-            "<nil>",
-            null,
-            "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation",
-          ),
+          error: invalid("<nil>", null, rulesNotChecked),
         },
       ];
     } else {

@@ -1,0 +1,64 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { definedResources } from "../../src/api/index.ts";
+import { openshiftKinds } from "../../src/cluster/openshift-kinds.ts";
+import { Api, type ApiTarget } from "../contract/api-target.ts";
+import { agreement } from "./agreement.ts";
+import { playSuite } from "./play-suite.ts";
+import { type Suite, defaultGates, hasSuites, readSuites } from "./read-suites.ts";
+
+const own = definedResources.map((resource) => resource.crd());
+const definitions = new Map([...own, ...openshiftKinds].map((crd) => [crd.metadata.name, crd]));
+/** Of OpenShift's kinds a cluster has what its default features have. */
+const isPlayed = ({ definition, gates }: Suite, inDefault: ReadonlySet<string>) =>
+  own.some(({ metadata }) => metadata.name === definition) ||
+  gates.every((gate) => (gate.startsWith("-") ? !inDefault.has(gate.slice(1)) : inDefault.has(gate)));
+const suites = hasSuites
+  ? readSuites(new Set(definitions.keys())).filter((suite) => isPlayed(suite, defaultGates()))
+  : [];
+
+interface Running {
+  readonly target: ApiTarget;
+  close(): Promise<void> | void;
+}
+
+/** Plays openshift/api's suites of the suite's own kinds on a server, with the definitions that are installed. */
+export function apiSuites(server: string, start: () => Promise<Running>, { skip = false } = {}): void {
+  if (!hasSuites) process.stdout.write("openshift/api's suites are not beside the checkout: they are not played.\n");
+
+  describe.skipIf(skip || !hasSuites)(`openshift/api's suites on ${server}`, () => {
+    let running: Running;
+    beforeAll(async () => {
+      running = await start();
+    });
+    afterAll(async () => {
+      await running.close();
+    });
+
+    test.for(suites)(
+      "$title $version ends as on the reference, but where the table says [api-suites-1]",
+      async (suite) => {
+        const definition = definitions.get(suite.definition);
+        if (definition === undefined) throw new Error(`${suite.definition} is not defined`);
+        const played = await playSuite(new Api(running.target), suite, definition as never);
+        const known = new Set(
+          agreement
+            .filter((kind) => kind.definition === suite.definition)
+            .flatMap((kind) => (kind.differences ?? []).flatMap((difference) => difference.cases)),
+        );
+        const caseOf = (name: string) => `${suite.title.replace(/^.*\//, "")}: ${name}`;
+        const faults = played.filter(({ fault }) => fault !== undefined);
+        expect(faults.filter(({ name }) => !known.has(caseOf(name)))).toEqual([]);
+        // A difference that is gone leaves the table.
+        expect(played.filter(({ name, fault }) => fault === undefined && known.has(caseOf(name)))).toEqual([]);
+      },
+    );
+
+    test("the table has the number of cases of each kind [api-suites-2]", () => {
+      const counted = [...new Set(suites.map(({ definition }) => definition))].map((definition) => [
+        definition,
+        suites.filter((suite) => suite.definition === definition).reduce((sum, { cases }) => sum + cases.length, 0),
+      ]);
+      expect(agreement.map(({ definition, cases }) => [definition, cases]).toSorted()).toEqual(counted.toSorted());
+    });
+  });
+}
