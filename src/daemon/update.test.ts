@@ -76,7 +76,7 @@ describe("an update", () => {
     },
     {
       title: "of files that ask for the same restart: the service restarts once, and is not reloaded besides",
-      files: { "/etc/restart": "2", "/etc/reload": "2", "/etc/restart/more": "2" },
+      files: { "/etc/restart/one": "2", "/etc/reload": "2", "/etc/restart/more": "2" },
       actions: ["units.daemonReload", "units.restart"],
       reason: "ServiceRestarted",
       event: "ServiceRestart",
