@@ -1171,7 +1171,11 @@ const machine: readonly Section[] = [
         tests("rpm-ostree-host-8"),
         tests("daemon-looks-12"),
       ),
-      same("10.4 drift", "A machine that boots without an argument is brought back.", tests("daemon-start-up-10")),
+      same(
+        "10.4 drift",
+        "A machine that boots without an argument, or another system, says so, and is brought back once the force file asks.",
+        tests("daemon-start-up-10", "machine-unasked-1"),
+      ),
     ],
   },
   {
