@@ -53,6 +53,10 @@ export async function bootstrap(
   const kinds = kindsToJudge();
   const inputs = readDocuments([from]).flatMap((document): readonly BootstrapInput[] => {
     const at = `${document.place.file}, document ${document.place.document}`;
+    if (document.verdict === "leftAside") {
+      notes.push(sentence({ place: at, path: "", reason: document.reason, remedy: document.remedy }));
+      return [];
+    }
     if (document.verdict === "refused") {
       const { line, reason, remedy } = document;
       problems.push({

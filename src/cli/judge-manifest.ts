@@ -1,23 +1,16 @@
 import { definedResources } from "../api/index.ts";
 import { openshift } from "../api/foreign/openshift.ts";
 import { ControllerConfig } from "../api/kinds/controller-config.ts";
-import type { MachineConfig } from "../api/kinds/machine-config.ts";
 import { OSImageStream } from "../api/kinds/os-image-stream.ts";
-import type { ContainerRuntimeConfig } from "../api/kinds/container-runtime-config.ts";
-import type { KubeletConfig } from "../api/kinds/kubelet-config.ts";
-import type { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { definitionsOf } from "../apiserver/schema/validation/custom-resource-definition.ts";
 import { compileSchema, rulesNotChecked } from "../apiserver/schema/validation/structural.ts";
 import type { CompiledSchema, ResourceDefinition } from "../apiserver/schema/contract.ts";
-import { problemsOfKubeletConfig, problemsOfRuntimeConfig } from "../core/preview/judge-settings.ts";
 import { registryKinds } from "../core/runtime/registry-objects.ts";
 import { openshiftKinds } from "../cluster/openshift-kinds.ts";
 import type { KubeObject } from "../api/schema/object.ts";
-import { problemsOfPool } from "../core/preview/judge-admission.ts";
-import { poolPolicy } from "../core/pool/pool-policy.ts";
-import { validateMachineConfig } from "../core/config/validate-machine-config.ts";
+import { problemsOfObject } from "../core/preview/judge-admission.ts";
 import type { Problem } from "../ignition/problem.ts";
-import { type Manifest, invalidManifest, readDocuments } from "./manifests.ts";
+import { type Manifest, documentsToUse, invalidManifest } from "./manifests.ts";
 
 export interface JudgedKind {
   readonly definition: ResourceDefinition;
@@ -74,9 +67,7 @@ export function errorsOfShape(manifest: Manifest, served: JudgedKind): readonly 
  */
 export function readSoundManifests(paths: readonly string[]): readonly Manifest[] {
   const kinds = kindsToJudge();
-  return readDocuments(paths).map((document) => {
-    if (document.verdict === "refused") throw invalidManifest(document);
-    const { manifest, place, lineOf } = document;
+  return documentsToUse(paths).map(({ manifest, place, lineOf }) => {
     const served = kinds(manifest.apiVersion, manifest.kind);
     const [error] = served === undefined ? [] : errorsOfShape(manifest, served);
     if (error === undefined) return manifest;
@@ -103,7 +94,7 @@ function storedForm(manifest: Manifest, { schema, definition }: JudgedKind) {
 export function judgeManifest(
   manifest: Manifest,
   served: JudgedKind,
-): { readonly stored: Manifest; readonly problems: readonly Problem[] } {
+): { readonly stored: Manifest; readonly hasShape: boolean; readonly problems: readonly Problem[] } {
   const { stored, dropped, errors } = storedForm(manifest, served);
   const unknown = dropped.map((path): Problem => ({
     severity: "warning",
@@ -112,16 +103,7 @@ export function judgeManifest(
     remedy: "take the field out, or correct its name",
   }));
   // A manifest of the wrong shape cannot be judged further.
-  if (errors.length > 0) return { stored, problems: [...errors, ...unknown] };
-  const beyond =
-    manifest.kind === "MachineConfig"
-      ? validateMachineConfig(manifest as MachineConfig)
-      : manifest.kind === "MachineConfigPool"
-        ? [...problemsOfPool(manifest as MachineConfigPool), ...poolPolicy(manifest as MachineConfigPool).problems]
-        : manifest.kind === "KubeletConfig"
-          ? problemsOfKubeletConfig(manifest as KubeletConfig)
-          : manifest.kind === "ContainerRuntimeConfig"
-            ? problemsOfRuntimeConfig(manifest as ContainerRuntimeConfig)
-            : [];
-  return { stored, problems: [...beyond, ...unknown] };
+  if (errors.length > 0) return { stored, hasShape: false, problems: [...errors, ...unknown] };
+  const beyond = problemsOfObject(manifest.kind, manifest);
+  return { stored, hasShape: true, problems: [...beyond, ...unknown] };
 }

@@ -5,6 +5,7 @@ import { McoError } from "../api/errors.ts";
 import { type KubeObject, type Resource, resource } from "../api/schema/object.ts";
 import { kubernetesYamlDocuments } from "../core/text/kubernetes-yaml.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
+import { processIo } from "./io.ts";
 
 /** A manifest with where it was read, for messages. */
 export interface Manifest extends KubeObject {
@@ -27,6 +28,8 @@ export type ReadDocument =
         path: string,
       ): number | undefined;
     }
+  /** No manifest, and no mistake: the commands do without it. */
+  | { readonly verdict: "leftAside"; readonly place: Place; readonly reason: string; readonly remedy: string }
   | {
       readonly verdict: "refused";
       readonly place: Place;
@@ -145,6 +148,13 @@ export function parseDocuments(text: string, file: string): readonly ReadDocumen
     const place = { file, document: at };
     return objectsIn(value).map(({ object, path: base }): ReadDocument => {
       const lineOf = (path: string) => lineIn(document, lines, [...base, ...stepsOf(path)]);
+      if (isKustomization(object, file))
+        return {
+          verdict: "leftAside",
+          place,
+          reason: "it is a Kustomization and was not looked at: what it changes in other files does not count here",
+          remedy: "give the output of kustomize build by standard input",
+        };
       if (!isManifest(object))
         return {
           verdict: "refused",
@@ -195,6 +205,14 @@ const isManifest = (value: unknown): value is Manifest =>
   isRecord(value["metadata"]) &&
   typeof value["metadata"]["name"] === "string";
 
+/** The names by which kustomize finds its file, which needs no kind. Source: kubernetes-sigs/kustomize konfig (master). */
+const kustomizationFile = /(?:^|\/)kustomization\.ya?ml$/;
+const isKustomization = (value: unknown, file: string): boolean =>
+  isRecord(value) &&
+  (typeof value["apiVersion"] === "string"
+    ? value["apiVersion"].startsWith("kustomize.config.k8s.io/")
+    : value["kind"] === undefined && kustomizationFile.test(file));
+
 /** `kubectl get -o yaml` writes a List; its items count like documents. */
 function objectsIn(
   value: unknown,
@@ -237,9 +255,22 @@ function lineIn(
  * @throws McoError `MCO_MANIFEST_INVALID` with file, document and reason.
  */
 export function readManifests(paths: readonly string[]): readonly Manifest[] {
-  return readDocuments(paths).map((document) => {
-    if (document.verdict === "read") return document.manifest;
-    throw invalidManifest(document);
+  return documentsToUse(paths).map(({ manifest }) => manifest);
+}
+
+/**
+ * The documents that a command uses; it warns of those that it leaves aside.
+ *
+ * @throws McoError `MCO_MANIFEST_INVALID` with file, document and reason.
+ */
+export function documentsToUse(
+  paths: readonly string[],
+): readonly Extract<ReadDocument, { readonly verdict: "read" }>[] {
+  return readDocuments(paths).flatMap((document) => {
+    if (document.verdict === "read") return [document];
+    if (document.verdict === "refused") throw invalidManifest(document);
+    processIo().err(`warning: ${document.place.file}: ${document.reason}; ${document.remedy}\n`);
+    return [];
   });
 }
 

@@ -98,10 +98,10 @@ describe("admission of MachineConfigs", () => {
   test("a valid one with an unexpected effect gets a warning", async () => {
     const answer = await review(
       "MachineConfig",
-      config(ignition({ files: [{ path: "/etc/a", append: [{ source: "data:,x" }] }] })),
+      config(ignition({ files: [{ path: "/run/a", contents: { source: "data:,x" } }] })),
     );
     expect(answer.allowed).toBe(true);
-    expect(answer.warnings?.[0]).toContain("spec.config.storage.files[0].append");
+    expect(answer.warnings?.[0]).toContain("spec.config.storage.files[0].path");
   });
 
   test.for([
@@ -231,9 +231,82 @@ describe("the plan of a change", () => {
       controllerConfig: { spec: { baseOSContainerImage: "os@sha256:1" } },
     });
     if (current.verdict === "refused") throw new Error("refused");
-    expect((await ask({ object: config(ignition({ disks: [{ device: "/dev/vdb" }] })) })).warnings?.[0]).toMatch(
-      /^pool worker would not render: 99-x: the section disks changes/,
+    expect((await ask({ object: config(ignition({ disks: [{ device: "/dev/vdb" }] })) })).warnings).toContainEqual(
+      expect.stringMatching(/^pool worker would not render: 99-x: the section disks changes/),
     );
+  });
+
+  const notes = (name: string, path: string) => ({
+    ...object("MachineConfig", name, file(path, "n"), labelled),
+  });
+  const withNotes = admissionHandler({
+    log: silentLogger,
+    facts: () =>
+      ({ ...facts, machineConfigs: [...facts.machineConfigs, notes("70-notes", "/etc/notes")] }) as ClusterObjects,
+  });
+
+  test("a path below a file of another MachineConfig is refused, with both objects and fields [admission-together-1]", async () => {
+    const { allowed, status } = await ask({ object: notes("71-notes", "/etc/notes/today") }, withNotes);
+    expect(allowed).toBe(false);
+    expect(status).toMatchObject({
+      code: 422,
+      message: expect.stringContaining(
+        "MachineConfig 71-notes is invalid: spec.config.storage.files[0].path: 70-notes (spec.config.storage.files[0].path) makes /etc/notes a file, and 71-notes (spec.config.storage.files[0].path) puts a file below it at /etc/notes/today; no disk can hold both; give one of the two another path",
+      ) as string,
+      details: { causes: [{ field: "spec.config.storage.files[0].path" }] },
+    });
+    expect((await ask({ object: notes("70-notes", "/etc/notes/today") }, withNotes)).allowed).toBe(true);
+  });
+
+  test("a pool that newly selects such MachineConfigs is refused, and one that changes otherwise is not [admission-together-2]", async () => {
+    const both = admissionHandler({
+      log: silentLogger,
+      facts: () =>
+        ({
+          ...facts,
+          machineConfigs: [
+            ...facts.machineConfigs,
+            object("MachineConfig", "70-notes", file("/etc/notes", "n"), { labels: { [labels.role]: "one" } }),
+            object("MachineConfig", "71-notes", file("/etc/notes/today", "n"), { labels: { [labels.role]: "two" } }),
+          ],
+        }) as ClusterObjects,
+    });
+    const pool = (values: readonly string[], paused: boolean) => ({
+      ...object("MachineConfigPool", "infra", {
+        machineConfigSelector: { matchExpressions: [{ key: labels.role, operator: "In", values }] },
+        nodeSelector: { matchLabels: { infra: "" } },
+        paused,
+      }),
+    });
+    const asked = { kind: { group: "machineconfiguration.openshift.io", kind: "MachineConfigPool" } };
+    const newly = await ask({ ...asked, object: pool(["worker", "one", "two"], false) }, both);
+    expect(newly.allowed).toBe(false);
+    expect(newly.status?.details.causes[0]?.field).toBe("spec.machineConfigSelector");
+    expect((await ask({ ...asked, object: pool(["worker", "one"], false) }, both)).allowed).toBe(true);
+    const otherwise = {
+      object: pool(["worker", "one", "two"], true),
+      oldObject: pool(["worker", "one", "two"], false),
+    };
+    expect((await ask({ ...asked, ...otherwise }, both)).allowed).toBe(true);
+  });
+
+  test("a file to append to, and one whose contents nobody gives, are refused with field and remedy [admission-together-3]", async () => {
+    const storage = (entry: object) => ({ files: [{ path: "/etc/hosts", ...entry }] });
+    const append = await ask({ object: config(ignition(storage({ append: [{ source: "data:,x" }] }))) });
+    expect(append.status?.details.causes).toEqual([
+      {
+        reason: "FieldValueInvalid",
+        field: "spec.config.storage.files[0].append",
+        message:
+          "appends to /etc/hosts, which a machine that runs refuses: writing it twice would append twice; give the whole file in contents, and take append away",
+      },
+    ]);
+    const bare = await ask({ object: config(ignition(storage({ mode: 384 }))) });
+    expect(bare.status?.message).toBe(
+      "MachineConfig 99-x is invalid: spec.config.storage.files[0]: 99-x: /etc/hosts has no contents in any MachineConfig of the pool; give contents.source, the whole file as a data URL (data:, for an empty file)",
+    );
+    const mode = { files: [{ path: "/etc/a", mode: 384 }] };
+    expect((await ask({ object: config(ignition(mode)) })).allowed).toBe(true);
   });
 
   test("the suite's controllers and changes of annotations get no plan; no caller gets one while facts are missing", async () => {
@@ -375,7 +448,9 @@ describe("admission of pools", () => {
     [0, "warned of"],
     ["0%", "warned of"],
     [3, "taken"],
-    ["3", "taken"],
+    ["3", "refused"],
+    [-1, "refused"],
+    ["5.5%", "refused"],
     ["25%", "taken"],
     ["100%", "taken"],
   ] as const)("maxUnavailable %s is %s [controller-admission-handler-5]", async ([maxUnavailable, what]) => {
@@ -385,7 +460,8 @@ describe("admission of pools", () => {
     expect(answer.status?.details.causes.map(({ field }) => field) ?? []).toEqual(
       what === "refused" ? ["spec.maxUnavailable"] : [],
     );
-    if (what === "refused") expect(answer.status?.message).toContain("a number of machines from 1, or a percentage");
+    if (what === "refused")
+      expect(answer.status?.message).toMatch(/write (a number of machines from 1, or a percentage|3 without quotes)/);
     expect(answer.warnings?.length ?? 0).toBe(what === "warned of" ? 1 : 0);
     // A value that was stored before blocks no other change, those of the controllers included.
     const later = { ...pool({ ...selectors, maxUnavailable, paused: true }) };

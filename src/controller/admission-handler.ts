@@ -7,12 +7,11 @@ import type { KubeObject } from "../api/schema/object.ts";
 import { forecastSummary } from "../core/preview/forecast-summary.ts";
 import {
   type AdmissionVerdict,
-  judgeKubeletConfig,
-  judgeMachineConfig,
-  judgePool,
-  judgeRuntimeConfig,
+  judgeAmongMembers,
+  judgeMembersOfPool,
+  judgeObject,
 } from "../core/preview/judge-admission.ts";
-import { type ClusterObjects, planCluster } from "../core/preview/plan-cluster.ts";
+import { type ClusterForecast, type ClusterObjects, planCluster } from "../core/preview/plan-cluster.ts";
 import type { SettingsObjects } from "../core/preview/plan-settings.ts";
 import {
   type RegistryChange,
@@ -113,7 +112,12 @@ export function admissionHandler(options: {
  */
 export function answerReview(
   body: string | Uint8Array,
-  options: { readonly log: Logger; readonly facts?: () => ClusterObjects | undefined },
+  options: {
+    readonly log: Logger;
+    readonly facts?: () => ClusterObjects | undefined;
+    /** Called when an object is refused for what other objects are: the facts may be older than the object. */
+    readonly onRefusedTogether?: () => void;
+  },
 ): HttpResponse {
   try {
     return judgeReview(body, options);
@@ -124,7 +128,8 @@ export function answerReview(
   }
 }
 
-function judgeReview(body: string | Uint8Array, { log, facts }: Parameters<typeof answerReview>[1]): HttpResponse {
+function judgeReview(body: string | Uint8Array, options: Parameters<typeof answerReview>[1]): HttpResponse {
+  const { log, facts } = options;
   let review: Review | null;
   try {
     review = JSON.parse(typeof body === "string" ? body : new TextDecoder().decode(body)) as Review | null;
@@ -135,17 +140,27 @@ function judgeReview(body: string | Uint8Array, { log, facts }: Parameters<typeo
   if (review?.apiVersion !== "admission.k8s.io/v1" || asked?.uid === undefined)
     return refuse(400, "the body is no AdmissionReview of admission.k8s.io/v1");
   const cluster = () => clusterOf({ log, ...(facts === undefined ? {} : { facts }) });
-  let verdict = judge(asked, cluster);
+  const alone = judge(asked, cluster);
+  const planned = alone.verdict === "allowed" ? plannedChange(asked, cluster, log) : undefined;
+  const together = planned === undefined ? undefined : judgeTogether(asked, planned.forecast);
+  if (together?.verdict === "refused") options.onRefusedTogether?.();
+  const verdict: AdmissionVerdict =
+    together?.verdict === "refused"
+      ? together
+      : alone.verdict === "allowed"
+        ? {
+            ...alone,
+            warnings: [
+              ...alone.warnings.slice(0, mostFindings),
+              ...(planned === undefined ? [] : forecastSummary(planned.forecast, planned.about)),
+            ],
+          }
+        : alone;
   if (verdict.verdict !== "allowed")
     log.info(
       { object: (asked.object ?? asked.oldObject)?.metadata.name, reason: verdict.message },
       "refused at admission",
     );
-  if (verdict.verdict === "allowed")
-    verdict = {
-      ...verdict,
-      warnings: [...verdict.warnings.slice(0, mostFindings), ...summaryOf(asked, cluster, log)],
-    };
   return json(200, {
     apiVersion: "admission.k8s.io/v1",
     kind: "AdmissionReview",
@@ -169,17 +184,24 @@ function clusterOf({ facts, log }: Parameters<typeof answerReview>[1]): ClusterO
   }
 }
 
+interface PlannedChange {
+  readonly forecast: ClusterForecast;
+  /** The MachineConfig that changes; `undefined`: an object of another kind. */
+  readonly about: string | undefined;
+}
+
 /**
- * The effects of the change, as text. The controllers of this suite know them already, and a failed prediction must not
- * block a write.
+ * The effects of the change; `undefined`: there are none, or they are not known. The controllers of this suite know them
+ * already, and a failed prediction must not block a write.
  */
-function summaryOf(
+function plannedChange(
   { kind, object, oldObject, userInfo }: NonNullable<Review["request"]>,
   cluster: () => ClusterObjects | undefined,
   log: Logger,
-): readonly string[] {
+): PlannedChange | undefined {
   const name = (object ?? oldObject)?.metadata.name;
-  if (name === undefined || userInfo?.username?.startsWith(`system:serviceaccount:${namespace}:`) === true) return [];
+  if (name === undefined || userInfo?.username?.startsWith(`system:serviceaccount:${namespace}:`) === true)
+    return undefined;
   const same =
     object !== null &&
     object !== undefined &&
@@ -187,34 +209,51 @@ function summaryOf(
     oldObject !== undefined &&
     equalValues(object.spec, oldObject.spec) &&
     equalValues(object.metadata.labels, oldObject.metadata.labels);
-  if (same || object?.metadata.deletionTimestamp !== undefined) return [];
+  if (same || object?.metadata.deletionTimestamp !== undefined) return undefined;
   try {
     const before = cluster();
-    if (before?.controllerConfig === undefined) return [];
+    if (before?.controllerConfig === undefined) return undefined;
     const replaced = <T extends Judged>(list: readonly T[]): readonly T[] => [
       ...list.filter(({ metadata }) => metadata.name !== name),
       ...(object === null || object === undefined ? [] : [object as T]),
     ];
-    if (kind?.kind === MachineConfig.kind)
-      return forecastSummary(planCluster(before, { ...before, machineConfigs: replaced(before.machineConfigs) }), name);
-    if (kind?.kind === MachineConfigPool.kind)
-      return forecastSummary(planCluster(before, { ...before, pools: replaced(before.pools) }), undefined);
+    const changed = (after: Partial<ClusterObjects>, about?: string): PlannedChange => ({
+      forecast: planCluster(before, { ...before, ...after }),
+      about,
+    });
+    if (kind?.kind === MachineConfig.kind) return changed({ machineConfigs: replaced(before.machineConfigs) }, name);
+    if (kind?.kind === MachineConfigPool.kind) return changed({ pools: replaced(before.pools) });
     const { settings, registries } = before;
     if (isJudgedRegistryKind(kind) && registries !== undefined) {
       const planned = planRegistries(changedRegistries(registries, changeOf(oldObject, object)), before);
-      return forecastSummary(planCluster(before, { ...before, machineConfigs: planned.machineConfigs }), undefined);
+      return changed({ machineConfigs: planned.machineConfigs });
     }
-    if (settings === undefined) return [];
-    const withSettings = (changed: Partial<SettingsObjects>) =>
-      forecastSummary(planCluster(before, { ...before, settings: { ...settings, ...changed } }), undefined);
-    if (kind?.kind === KubeletConfig.kind) return withSettings({ kubeletConfigs: replaced(settings.kubeletConfigs) });
-    if (kind?.kind === ContainerRuntimeConfig.kind)
-      return withSettings({ containerRuntimeConfigs: replaced(settings.containerRuntimeConfigs) });
-    return [];
+    if (settings === undefined) return undefined;
+    if (kind?.kind === KubeletConfig.kind)
+      return changed({ settings: { ...settings, kubeletConfigs: replaced(settings.kubeletConfigs) } });
+    if (kind?.kind === ContainerRuntimeConfig.kind) {
+      const containerRuntimeConfigs = replaced(settings.containerRuntimeConfigs);
+      return changed({ settings: { ...settings, containerRuntimeConfigs } });
+    }
+    return undefined;
   } catch (error) {
     log.warn({ error, object: name }, "the plan of a change could not be made");
-    return [];
+    return undefined;
   }
+}
+
+/** Refuses what no machine could have together with what the cluster has. */
+function judgeTogether(
+  { kind, object, oldObject }: NonNullable<Review["request"]>,
+  forecast: ClusterForecast,
+): AdmissionVerdict | undefined {
+  if (object === null || object === undefined) return undefined;
+  const { name } = object.metadata;
+  if (kind?.kind === MachineConfig.kind) return judgeAmongMembers(name, forecast);
+  if (kind?.kind !== MachineConfigPool.kind) return undefined;
+  const selectorOf = (pool: Judged | null | undefined) =>
+    (pool as MachineConfigPool | null | undefined)?.spec.machineConfigSelector;
+  return equalValues(selectorOf(object), selectorOf(oldObject)) ? undefined : judgeMembersOfPool(name, forecast);
 }
 
 const changeOf = (before: Judged | null | undefined, after: Judged | null | undefined): RegistryChange => ({
@@ -230,16 +269,14 @@ function judge(
   if (isJudgedRegistryKind(kind) && object?.metadata.deletionTimestamp === undefined)
     return judgeRegistries(changeOf(oldObject, object), cluster);
   if (object === null || object === undefined || object.metadata.deletionTimestamp !== undefined) return allowed;
-  if (kind?.kind === MachineConfigPool.kind)
-    return judgePool(object as MachineConfigPool, (oldObject ?? undefined) as MachineConfigPool | undefined);
+  const kindName = kind?.kind ?? "";
+  const before = oldObject ?? undefined;
+  if (kindName === MachineConfigPool.kind) return judgeObject(kindName, object as KubeObject, before as KubeObject);
   // An object that is already stored may still be labelled, annotated and deleted.
-  if (oldObject !== null && oldObject !== undefined && equalValues(object.spec, oldObject.spec)) return allowed;
+  if (before !== undefined && equalValues(object.spec, before.spec)) return allowed;
   // The controller's own objects are merged from judged ones. Any other author is judged, whatever the name.
-  if (kind?.kind === MachineConfig.kind && userInfo?.username !== ownIdentity)
-    return judgeMachineConfig(object as MachineConfig);
-  if (kind?.kind === KubeletConfig.kind) return judgeKubeletConfig(object as KubeletConfig);
-  if (kind?.kind === ContainerRuntimeConfig.kind) return judgeRuntimeConfig(object as ContainerRuntimeConfig);
-  return allowed;
+  if (kindName === MachineConfig.kind && userInfo?.username === ownIdentity) return allowed;
+  return judgeObject(kindName, object as KubeObject, before as KubeObject);
 }
 
 function judgeRegistries(change: RegistryChange, cluster: () => ClusterObjects | undefined): AdmissionVerdict {

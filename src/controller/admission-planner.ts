@@ -17,6 +17,7 @@ import { imageConfigName, releaseImageOf } from "../core/runtime/registry-object
 import type { KubeClient } from "../kube/kube-client.ts";
 import { WatchCache } from "../kube/watch-cache.ts";
 import type { Ports } from "../ports/index.ts";
+import type { Logger } from "../ports/logger.ts";
 import type { ParentThread } from "../ports/threads.ts";
 import { answerReview } from "./admission-handler.ts";
 import type { PlannerMessage, ReviewMessage } from "./plan-queue.ts";
@@ -95,6 +96,24 @@ function clusterFacts(
       : undefined;
 }
 
+/** The cluster with its MachineConfigs as they are stored now; without them if they cannot be read: nothing is refused. */
+async function currentMembers(
+  kube: KubeClient,
+  facts: () => ClusterObjects | undefined,
+  log: Logger,
+  signal: AbortSignal,
+): Promise<ClusterObjects | undefined> {
+  try {
+    const { items } = await kube.list(MachineConfig, {}, { signal, keep: trimMachineConfig });
+    const before = facts();
+    const machineConfigs = items.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
+    return before === undefined ? undefined : { ...before, machineConfigs };
+  } catch (error) {
+    log.warn({ error }, "the MachineConfigs could not be read for a review");
+    return undefined;
+  }
+}
+
 /**
  * Judges and plans reviews, in its own thread. Verdicts need no cluster: the planner gives them from the start, and
  * adds a plan once it has read the cluster.
@@ -109,10 +128,18 @@ export function runAdmissionPlanner(
 ): void {
   const facts = kube === undefined ? undefined : clusterFacts(kube, ports, signal);
   const log = ports.log.child({ controller: "admission" });
+  const answer = async (body: ReviewMessage["body"]) => {
+    let isStale = false;
+    const onRefusedTogether = () => (isStale = true);
+    const response = answerReview(body, { log, onRefusedTogether, ...(facts === undefined ? {} : { facts }) });
+    if (!isStale || kube === undefined || facts === undefined) return response;
+    // The object that stands in the way may have changed a moment ago, in the same `kubectl apply`.
+    const current = await currentMembers(kube, facts, log, signal);
+    return answerReview(body, { log, facts: () => current });
+  };
   parent.listen((message) => {
     const { id, body } = message as ReviewMessage;
-    const response = answerReview(body, { log, ...(facts === undefined ? {} : { facts }) });
-    parent.send({ is: "answer", id, response } satisfies PlannerMessage);
+    void answer(body).then((response) => parent.send({ is: "answer", id, response } satisfies PlannerMessage));
   });
   parent.send({ is: "ready" } satisfies PlannerMessage);
 }

@@ -1,3 +1,4 @@
+import { decimalMode } from "./file-mode.ts";
 import { foldedName } from "./folded-name.ts";
 import { Findings, type Problem, pathTo } from "./problem.ts";
 import { isRecord, read } from "./shape.ts";
@@ -67,7 +68,7 @@ function judgeFileModes(files: readonly { readonly mode?: number }[], findings: 
     findings.error(
       pathTo(pathTo("storage.files", i), "mode"),
       `${mode} sets special bits, which a MachineConfig may not`,
-      "at most 511 (0777)",
+      decimalMode(mode)?.remedy ?? "at most 511 (0777)",
     );
   }
 }

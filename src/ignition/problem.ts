@@ -6,7 +6,7 @@ export interface Problem {
   readonly reason: string;
   /** The remedy. */
   readonly remedy?: string;
-  /** `error`: the reference refuses it too. `warning`: it renders, but does not do what its author expects. */
+  /** `error`: it is refused. `warning`: it renders, but does not do what its author expects. */
   readonly severity: "error" | "warning";
 }
 

@@ -37,6 +37,8 @@ export interface Guard {
   readonly conditions?: Readonly<Record<string, string>>;
   readonly variables?: Readonly<Record<string, string>>;
   readonly validations: readonly {
+    /** The field of the object that the message is about: `spec.machineConfigSelector`; every message begins with it. */
+    readonly field?: string;
     readonly expression: string;
     readonly message: string;
     readonly messageExpression?: string;

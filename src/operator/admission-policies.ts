@@ -89,12 +89,13 @@ const guards: readonly Guard[] = [
     },
     validations: [
       {
+        field: "spec.machineConfigSelector",
         expression: [
           asBefore("machineConfigSelector"),
           `('${labels.role}' in variables.labels && variables.labels['${labels.role}'] in ${quoted(roles)})`,
           `variables.expressions.exists(e, e.key == '${labels.role}' && ((e.operator == 'In' && has(e.values) && 'worker' in e.values) || (e.operator == 'NotIn' && (!has(e.values) || !('worker' in e.values)))))`,
         ].join(" || "),
-        message: `a pool of your own builds on the worker pool: its machineConfigSelector must select ${labels.role} worker, for example by matchExpressions {key: ${labels.role}, operator: In, values: [worker, <pool>]}`,
+        message: `a pool of your own builds on the worker pool, and must select the MachineConfigs of ${labels.role} worker, for example by matchExpressions {key: ${labels.role}, operator: In, values: [worker, <pool>]}`,
       },
     ],
   },
@@ -105,13 +106,13 @@ const guards: readonly Guard[] = [
     params: { apiVersion: `${group}/v1`, kind: "OSImageStream", name: "cluster", mayBeAbsent: true },
     validations: [
       {
+        field: "spec.osImageStream.name",
         // A pool whose stream is gone can still be written: its other fields have nothing to do with it.
         expression:
           "!has(object.spec.osImageStream) || (oldObject != null && has(oldObject.spec.osImageStream) && oldObject.spec.osImageStream.name == object.spec.osImageStream.name) || (has(params.status) && has(params.status.availableStreams) && params.status.availableStreams.exists(s, s.name == object.spec.osImageStream.name))",
-        message:
-          "spec.osImageStream.name must be one of the streams in status.availableStreams of OSImageStream/cluster",
+        message: "must be one of the streams in status.availableStreams of OSImageStream/cluster",
         messageExpression:
-          "'spec.osImageStream.name: OSImageStream/cluster has no stream ' + object.spec.osImageStream.name + (has(params.status) && has(params.status.availableStreams) ? '; it has ' + params.status.availableStreams.map(s, s.name).join(', ') : '; it has none yet')",
+          "'OSImageStream/cluster has no stream ' + object.spec.osImageStream.name + (has(params.status) && has(params.status.availableStreams) ? '; it has ' + params.status.availableStreams.map(s, s.name).join(', ') : '; it has none yet')",
       },
     ],
   },
@@ -128,21 +129,42 @@ const guards: readonly Guard[] = [
     },
     validations: [
       {
+        field: "metadata.name",
         expression: `object.metadata.name == '${objects.machineConfiguration}'`,
         message: `there is one MachineConfiguration, and it is called ${objects.machineConfiguration}`,
       },
       // An invalid value that was stored while admission was off does not block changes of other fields.
       {
+        field: "metadata.annotations",
         expression: "variables.access in ['required', 'insecure'] || variables.access == variables.accessBefore",
         message: `the annotation ${annotations.configServerAccess} is required or insecure`,
       },
       {
+        field: "metadata.annotations",
         expression: `variables.pins.matches('^([1-9][0-9]{0,2}|${mostPinsAtOnce})$') || variables.pins == variables.pinsBefore`,
         message: `the annotation ${annotations.pinnedImagesAtOnce} is a number from 1 to ${mostPinsAtOnce}`,
       },
       {
+        field: "metadata.annotations",
         expression: `variables.address == '' || variables.address.matches(${JSON.stringify(configServerAddress)}) || variables.address == variables.addressBefore`,
         message: `the annotation ${annotations.configServerAddress} is a name or an IP address, with or without a port, such as mcs.example.com or 192.0.2.1:22623`,
+      },
+    ],
+  },
+  {
+    name: "disruption-policy-without-file",
+    warns: true,
+    rule: { apiGroup: operatorGroup, resources: ["machineconfigurations"], operations: ["CREATE", "UPDATE"] },
+    variables: {
+      idle: "has(object.spec.nodeDisruptionPolicy) && has(object.spec.nodeDisruptionPolicy.files) ? object.spec.nodeDisruptionPolicy.files.filter(f, !f.path.startsWith('/') || f.path == '/' || f.path.contains('//') || (f.path + '/').contains('/../') || (f.path + '/').contains('/./')).map(f, f.path) : []",
+    },
+    validations: [
+      {
+        field: "spec.nodeDisruptionPolicy.files",
+        expression: "size(variables.idle) == 0",
+        message: "a policy has a path that no file has; write the absolute path of a file or folder",
+        messageExpression:
+          "'no file has the path ' + variables.idle.join(', ') + ', and the policy has no effect; write the absolute path of a file or folder'",
       },
     ],
   },
@@ -152,8 +174,9 @@ const guards: readonly Guard[] = [
     rule: { apiGroup: group, resources: ["pinnedimagesets"], operations: ["CREATE", "UPDATE"] },
     validations: [
       {
+        field: "metadata.labels",
         expression: "has(object.metadata.labels) && size(object.metadata.labels) > 0",
-        message: `metadata.labels: no pool has a PinnedImageSet without labels, and no machine fetches its images; give it a label that the machineConfigSelector of a pool selects, such as ${labels.role}: worker`,
+        message: `no pool has a PinnedImageSet without labels, and no machine fetches its images; give it a label that the machineConfigSelector of a pool selects, such as ${labels.role}: worker`,
       },
     ],
   },
@@ -164,8 +187,9 @@ const guards: readonly Guard[] = [
     params: infrastructure,
     validations: [
       {
+        field: "spec.managedBootImages",
         expression: `!has(object.spec.managedBootImages) || ${platform} in ['GCP', 'AWS', 'VSphere', 'Azure']`,
-        message: "spec.managedBootImages can be set on GCP, AWS, VSphere and Azure only",
+        message: "can be set on GCP, AWS, VSphere and Azure only",
       },
     ],
   },
@@ -176,6 +200,7 @@ const guards: readonly Guard[] = [
     params: infrastructure,
     validations: [
       {
+        field: "spec.managedBootImages.machineManagers",
         expression: `!has(object.spec.managedBootImages) || !has(object.spec.managedBootImages.machineManagers) || !object.spec.managedBootImages.machineManagers.exists(m, m.resource == 'controlplanemachinesets') || ${platform} in ['GCP', 'AWS', 'Azure']`,
         message: "boot images of controlplanemachinesets can be managed on GCP, AWS and Azure only",
       },
@@ -275,8 +300,21 @@ export const admissionPolicies = (has: GuardNeeds, builds: BuildPods): readonly 
   ...buildPodPolicies(builds),
 ];
 
+/** Those of {@link admissionPolicies} that judge what people write, whatever kinds the cluster has. */
+export const objectPolicies = (): readonly KubeObject[] => manifestsOf(guards);
+
 /** Those of {@link admissionPolicies} without which there is no builder. */
 export const buildPodPolicies = (builds: BuildPods): readonly KubeObject[] => manifestsOf(buildPodGuards(builds));
+
+/** A rule as the API server reads it: its messages begin with the field, for which a policy has no place of its own. */
+function withField({ field, message, messageExpression, ...rule }: Guard["validations"][number]): object {
+  const [before, expressionBefore] = field === undefined ? ["", ""] : [`${field}: `, `'${field}: ' + `];
+  return {
+    ...rule,
+    message: `${before}${message}`,
+    ...(messageExpression === undefined ? {} : { messageExpression: `${expressionBefore}${messageExpression}` }),
+  };
+}
 
 function manifestsOf(given: readonly Guard[]): readonly KubeObject[] {
   const apiVersion = "admissionregistration.k8s.io/v1";
@@ -305,7 +343,7 @@ function manifestsOf(given: readonly Guard[]): readonly KubeObject[] {
         },
         ...(conditions === undefined ? {} : { matchConditions: named(conditions) }),
         ...(variables === undefined ? {} : { variables: named(variables) }),
-        validations,
+        validations: validations.map(withField),
       },
     },
     {

@@ -475,6 +475,7 @@ describe("the operator", () => {
       .sort();
     expect(policies).toEqual([
       "custom-machine-config-pool-selector",
+      "disruption-policy-without-file",
       "image-build-jobs",
       "image-build-pods",
       "internalreleaseimage-without-effect",

@@ -62,6 +62,7 @@ async function planOf(change: PlannedChange, streamName: string | undefined, poo
       ...planned,
       refusals: [...change.refusals, ...registries.refusals, ...planned.refusals],
       warnings: [
+        ...change.warnings,
         ...registries.warnings,
         ...planned.warnings,
         ...pinned.warnings,

@@ -2,7 +2,8 @@ import { stringify } from "yaml";
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
 import { annotations } from "../../api/names.ts";
 import { renderInputsOf } from "../../core/preview/plan-cluster.ts";
-import { type RenderInputs, renderPool } from "../../core/render/render-pool.ts";
+import { renderForPool } from "../../core/render/render-for-pool.ts";
+import type { RenderInputs } from "../../core/render/render-pool.ts";
 import { readArguments, usageError } from "../arguments.ts";
 import { objectsFrom, requestedPools, sourceOptions } from "../cluster-objects.ts";
 import { exitCodes } from "../exit-codes.ts";
@@ -50,7 +51,7 @@ export async function run(args: readonly string[]): Promise<number> {
     throw usageError("there is no MachineConfigPool, and no MachineConfig is labelled for the pools master and worker");
   const results = pools.map((pool) => {
     const inputs = renderInputsOf(pool, objects);
-    return { pool: pool.metadata.name, inputs, result: renderPool(inputs) };
+    return { pool: pool.metadata.name, inputs, result: renderForPool(inputs, undefined) };
   });
   const refused = results.some(({ result }) => result.verdict === "refused");
 

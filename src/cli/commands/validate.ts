@@ -1,8 +1,10 @@
 import type { Problem } from "../../ignition/problem.ts";
+import { problemsTogether } from "../../core/preview/judge-together.ts";
 import { registryManifestProblems } from "../../core/preview/judge-registries.ts";
 import { objectNameOf } from "../../core/runtime/registry-objects.ts";
 import { readArguments, usageError } from "../arguments.ts";
 import { exitCodes } from "../exit-codes.ts";
+import { judgeByPolicies } from "../judge-by-policies.ts";
 import { judgeManifest, kindsToJudge } from "../judge-manifest.ts";
 import { type Manifest, readDocuments } from "../manifests.ts";
 import { processIo } from "../io.ts";
@@ -27,17 +29,23 @@ export async function run(args: readonly string[]): Promise<number> {
   const documents = readDocuments(paths);
   const kinds = kindsToJudge();
   const seen = new Map<string, string>();
+  const byPolicies = judgeByPolicies(
+    documents.flatMap((document) => (document.verdict === "read" ? [document.manifest] : [])),
+  );
   const judged = documents.map((document) => ({
     document,
-    own: document.verdict === "refused" ? [] : judgeAlone(document.manifest, kinds),
+    own: document.verdict !== "read" ? [] : judgeAlone(document.manifest, kinds, byPolicies),
   }));
-  const registries = registryManifestProblems(
-    judged.flatMap(({ document, own }) =>
-      document.verdict === "refused" || hasErrors(own) ? [] : [document.manifest],
-    ),
+  const sound = judged.flatMap(({ document, own }) =>
+    document.verdict !== "read" || hasErrors(own) ? [] : [document.manifest],
   );
+  const [registries, together] = [registryManifestProblems(sound), problemsTogether(sound)];
   const findings = judged.flatMap(({ document, own }): readonly Finding[] => {
     const { place } = document;
+    if (document.verdict === "leftAside") {
+      const { reason, remedy } = document;
+      return [{ ...place, severity: "warning", path: "", reason, remedy }];
+    }
     if (document.verdict === "refused") {
       const { line, reason, remedy } = document;
       return [
@@ -53,7 +61,7 @@ export async function run(args: readonly string[]): Promise<number> {
     }
     const { manifest } = document;
     const object = objectNameOf(manifest);
-    const problems = [...own, ...(registries.get(object) ?? [])];
+    const problems = [...own, ...(registries.get(object) ?? []), ...(together.get(object) ?? [])];
     const earlier = seen.get(object);
     if (earlier !== undefined)
       problems.push({
@@ -88,9 +96,17 @@ export async function run(args: readonly string[]): Promise<number> {
 }
 
 /** What is wrong with a manifest, whatever stands beside it. */
-function judgeAlone(manifest: Manifest, kinds: ReturnType<typeof kindsToJudge>): readonly Problem[] {
+function judgeAlone(
+  manifest: Manifest,
+  kinds: ReturnType<typeof kindsToJudge>,
+  byPolicies: ReturnType<typeof judgeByPolicies>,
+): readonly Problem[] {
   const served = kinds(manifest.apiVersion, manifest.kind);
-  if (served !== undefined) return judgeManifest(manifest, served).problems;
+  if (served !== undefined) {
+    const { stored, hasShape, problems } = judgeManifest(manifest, served);
+    const { definition } = served;
+    return hasShape ? [...problems, ...byPolicies({ definition, object: stored, before: undefined })] : problems;
+  }
   const reason = `${manifest.kind} of ${manifest.apiVersion} is no kind of this suite and was not looked at`;
   return [{ severity: "warning", path: "kind", reason }];
 }

@@ -1,5 +1,6 @@
 import { describeChange, describeConsequence } from "../../core/config/change.ts";
 import { maskChange } from "../../core/config/describe-diff.ts";
+import { isForNewMachines, keepsWhatItHas } from "../../core/preview/forecast-summary.ts";
 import type { ClusterForecast, NodeForecast, PoolForecast } from "../../core/preview/plan-cluster.ts";
 import { settingLines } from "../../core/preview/setting-lines.ts";
 import { maskText } from "../../core/text/mask-secrets.ts";
@@ -63,13 +64,14 @@ function describeChanges(pool: ChangingPool): readonly string[] {
 }
 
 /** What happens to each machine, with those of one fate in one line. */
-function machineLines({ nodes, irreconcilable }: ChangingPool): readonly string[] {
+function machineLines({ nodes, irreconcilable, changes }: ChangingPool): readonly string[] {
   if (nodes.length === 0) return ["  no machine is in this pool"];
-  const byFate = Map.groupBy(nodes, (node) => (irreconcilable.length > 0 ? "stays as it is" : fateOf(node)));
+  const byFate = Map.groupBy(nodes, (node) => (irreconcilable.length > 0 ? "stays as it is" : fateOf(node, changes)));
   return [...byFate].map(([fate, those]) => `  ${those.map(({ node }) => node).join(", ")}: ${fate}`);
 }
 
-function fateOf({ drains, actions, reboots }: NodeForecast): string {
+function fateOf({ drains, actions, reboots }: NodeForecast, changes: ChangingPool["changes"]): string {
   const words = [...(drains ? ["drain"] : []), ...actions, ...(reboots ? ["reboot"] : [])];
-  return words.length === 0 ? "nothing but the change on disk" : words.join(", ");
+  if (words.length > 0) return words.join(", ");
+  return isForNewMachines(changes) ? keepsWhatItHas : "nothing but the change on disk";
 }

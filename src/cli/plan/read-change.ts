@@ -1,8 +1,10 @@
 import type { KubeObject } from "../../api/schema/object.ts";
 import { type ClusterForecast, type ClusterObjects } from "../../core/preview/plan-cluster.ts";
 import { objectNameOf, registryKinds } from "../../core/runtime/registry-objects.ts";
+import type { Problem } from "../../ignition/problem.ts";
 import { usageError } from "../arguments.ts";
 import { objectsInCluster, objectsInManifests, overlaid } from "../cluster-objects.ts";
+import { judgeByPolicies } from "../judge-by-policies.ts";
 import { errorsOfShape, kindsToJudge } from "../judge-manifest.ts";
 import { type Manifest, readManifests } from "../manifests.ts";
 import { withPlannedRegistries } from "../registry-objects.ts";
@@ -33,6 +35,8 @@ export interface PlannedChange {
   readonly from: readonly KubeObject[];
   /** Why an API server refuses manifests by themselves. */
   readonly refusals: ClusterForecast["refusals"];
+  /** What an API server warns of, of manifests by themselves. */
+  readonly warnings: readonly string[];
   /** Kinds among the manifests that no plan covers. */
   readonly ignored: readonly string[];
 }
@@ -51,14 +55,16 @@ export async function readChange(flags: PlanFlags): Promise<PlannedChange> {
     source === undefined
       ? withPlannedRegistries(objectsInManifests(base.sound), base.sound)
       : await objectsInCluster({ kubeconfig: source.kubeconfig, directory: source.dir, component: "plan" });
-  const { after, ignored } = overlaid(before, given.sound, deleted);
+  const allowed = allowedByPolicies(given.sound, [...base.sound, ...before.pools]);
+  const { after, ignored } = overlaid(before, allowed.sound, deleted);
   return {
     source,
     before,
-    after: source === undefined ? withBrought(after, before, given.sound) : after,
-    manifests: given.sound,
+    after: source === undefined ? withBrought(after, before, allowed.sound) : after,
+    manifests: allowed.sound,
     from: base.sound,
-    refusals: [...base.refusals, ...given.refusals],
+    refusals: [...base.refusals, ...given.refusals, ...allowed.refusals],
+    warnings: allowed.warnings,
     ignored: unplanned(ignored, source),
   };
 }
@@ -97,4 +103,32 @@ function sortedOut(manifests: readonly Manifest[]): {
     for (const { path, reason } of errors) refusals.push({ object: objectNameOf(manifest), path, reason });
   }
   return { sound, refusals };
+}
+
+/** The manifests that the policies of an API server allow, and why the others are refused. @param before what is stored. */
+function allowedByPolicies(
+  manifests: readonly Manifest[],
+  before: readonly KubeObject[],
+): {
+  readonly sound: readonly Manifest[];
+  readonly refusals: ClusterForecast["refusals"];
+  readonly warnings: readonly string[];
+} {
+  const [kinds, judge] = [kindsToJudge(), judgeByPolicies([...before, ...manifests])];
+  const stored = new Map(before.map((object) => [objectNameOf(object), object]));
+  const judged = manifests.map((manifest) => {
+    const definition = kinds(manifest.apiVersion, manifest.kind)?.definition;
+    const object = objectNameOf(manifest);
+    const problems =
+      definition === undefined ? [] : judge({ definition, object: manifest, before: stored.get(object) });
+    const of = (wanted: Problem["severity"]) => problems.filter(({ severity }) => severity === wanted);
+    return { manifest, object, errors: of("error"), warnings: of("warning") };
+  });
+  return {
+    sound: judged.flatMap(({ manifest, errors }) => (errors.length === 0 ? [manifest] : [])),
+    refusals: judged.flatMap(({ object, errors }) => errors.map(({ path, reason }) => ({ object, path, reason }))),
+    warnings: judged.flatMap(({ object, warnings }) =>
+      warnings.map(({ path, reason }) => `${object}: ${path === "" ? "" : `${path}: `}${reason}`),
+    ),
+  };
 }

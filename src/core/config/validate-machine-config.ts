@@ -1,9 +1,13 @@
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
 import { hostPaths, labels } from "../../api/names.ts";
 import { contentsReader, decodeContents, textOf } from "../../ignition/data-url.ts";
+import { decimalMode } from "../../ignition/file-mode.ts";
 import { type ParsedIgnition, parseIgnition } from "../../ignition/parse-ignition.ts";
 import { type Problem, pathTo } from "../../ignition/problem.ts";
 import type { IgnitionConfig } from "../../ignition/types.ts";
+import { certificatePaths } from "../certificates/machine-certificates.ts";
+import { parseImageReference } from "../images/image-reference.ts";
+import { describeConflict, pathClaims, pathConflicts, placeOf } from "./path-conflicts.ts";
 
 /** A MachineConfig as rendering and validation need it: metadata may be little more than a name. */
 export type MachineConfigInput = Pick<MachineConfig, "metadata" | "spec">;
@@ -41,9 +45,10 @@ export function ignitionOf(config: Pick<MachineConfig, "spec">): ParsedIgnition 
 }
 
 /**
- * The problems of a single MachineConfig. Errors are exactly those for which the render controller refuses it; warnings
- * are parts that render and then do not do what their author expects: admission and plan show them, the daemon refuses
- * some of them before it disturbs the machine (`reconcilable.ts`).
+ * The problems of a single MachineConfig. Errors are those for which the renderer refuses it (`renderErrors`), and those
+ * that no pool can have: admission, `mco validate` and `mco plan` refuse it. Warnings are parts that render and then do
+ * not do what their author expects: all three show them, and the daemon refuses some of them before it disturbs the
+ * machine (`reconcilable.ts`).
  *
  * `role`: the role as the caller knows it, while the object does not carry its label yet.
  */
@@ -51,12 +56,63 @@ export function validateMachineConfig(
   config: MachineConfigInput,
   options: { readonly role?: string } = {},
 ): readonly Problem[] {
+  const problems: Problem[] = [...renderProblems(config)];
+  const warning = (path: string, reason: string, remedy?: string) =>
+    problems.push({ path, reason, ...(remedy === undefined ? {} : { remedy }), severity: "warning" });
+  const ignition = ignitionOf(config);
+  if (ignition?.verdict === "valid") {
+    problems.push(...distinct(ignition.warnings).map(belowConfig));
+    problems.push(...findingsBeyondReference(ignition.config).map(belowConfig));
+  }
+  if ((options.role ?? config.metadata.labels?.[labels.role]) === undefined) {
+    warning(
+      "metadata.labels",
+      `has no label ${labels.role}, so no pool selects it`,
+      "label it with the name of the pool",
+    );
+  }
+  const image = imageFinding(config.spec?.osImageURL ?? "");
+  if (image !== undefined) warning("spec.osImageURL", image.reason, image.remedy);
+  for (const [i, argument] of (config.spec?.kernelArguments ?? []).entries()) {
+    if (argument.trim() === "") warning(pathTo("spec.kernelArguments", i), "is empty");
+    else if (/[\0\n\r]/.test(argument)) warning(pathTo("spec.kernelArguments", i), "contains a line break or a NUL");
+  }
+  return problems;
+}
+
+/** What is wrong with the name of an OS image; `undefined`: it names one image for ever. */
+function imageFinding(name: string): { readonly reason: string; readonly remedy: string } | undefined {
+  if (name === "") return undefined;
+  const shown = JSON.stringify(name.slice(0, 100));
+  const remedy = "name it by its digest: registry.example.com/path@sha256:…";
+  const reading = parseImageReference(name);
+  if (reading.verdict === "refused")
+    return { reason: `${shown} is no name of an image: ${reading.problem}; no machine can have it`, remedy };
+  if (reading.reference.digest !== undefined) return undefined;
+  return { reason: `${shown} is a tag, which can come to mean another image: machines of one pool may differ`, remedy };
+}
+
+/** The errors for which the renderer refuses a MachineConfig, as the reference does. */
+export const renderErrors = (config: MachineConfigInput): readonly Problem[] =>
+  renderProblems(config).filter(({ severity }) => severity === "error");
+
+const belowConfig = (problem: Problem): Problem => ({
+  ...problem,
+  path: problem.path === "" ? "spec.config" : `spec.config.${problem.path}`,
+});
+
+/** A config that is judged in its own version and in the newest has some findings twice. */
+function distinct(problems: readonly Problem[]): readonly Problem[] {
+  const byText = new Map(problems.map((problem) => [`${problem.path}\0${problem.reason}`, problem]));
+  return [...byText.values()];
+}
+
+function renderProblems(config: MachineConfigInput): readonly Problem[] {
   const problems: Problem[] = [];
   const error = (path: string, reason: string, remedy?: string) =>
     problems.push({ path, reason, ...(remedy === undefined ? {} : { remedy }), severity: "error" });
   const warning = (path: string, reason: string, remedy?: string) =>
     problems.push({ path, reason, ...(remedy === undefined ? {} : { remedy }), severity: "warning" });
-  const { metadata } = config;
   const spec = config.spec ?? {};
 
   if (
@@ -71,11 +127,7 @@ export function validateMachineConfig(
     );
   }
   const ignition = ignitionOf(config);
-  const under = (problem: Problem): Problem => ({
-    ...problem,
-    path: problem.path === "" ? "spec.config" : `spec.config.${problem.path}`,
-  });
-  if (ignition?.verdict === "invalid") problems.push(...ignition.problems.map(under));
+  if (ignition?.verdict === "invalid") problems.push(...distinct(ignition.problems).map(belowConfig));
   // The reference checks extensions only beside an Ignition config; without one it accepts unknown names.
   for (const [i, extension] of (spec.extensions ?? []).entries()) {
     if (Object.hasOwn(supportedExtensions, extension)) continue;
@@ -86,27 +138,12 @@ export function validateMachineConfig(
       `one of ${Object.keys(supportedExtensions).join(", ")}`,
     );
   }
-  if (ignition?.verdict === "valid") {
-    problems.push(...ignition.warnings.map(under));
-    problems.push(...findingsBeyondReference(ignition.config).map(under));
-  }
-  if ((options.role ?? metadata.labels?.[labels.role]) === undefined) {
-    warning(
-      "metadata.labels",
-      `has no label ${labels.role}, so no pool selects it`,
-      "label it with the name of the pool",
-    );
-  }
-  for (const [i, argument] of (spec.kernelArguments ?? []).entries()) {
-    if (argument.trim() === "") warning(pathTo("spec.kernelArguments", i), "is empty");
-    else if (/[\0\n\r]/.test(argument)) warning(pathTo("spec.kernelArguments", i), "contains a line break or a NUL");
-  }
   return problems;
 }
 
-/** Parts that render and then cannot be applied to a running machine, or not as written. */
+/** Parts that render by themselves, and then cannot be applied to a running machine, or not as written. */
 export function findingsBeyondReference(config: IgnitionConfig): readonly Problem[] {
-  const problems: Problem[] = [];
+  const problems: Problem[] = conflictsOf(config);
   const warning = (path: string, reason: string, remedy?: string) =>
     problems.push({ path, reason, ...(remedy === undefined ? {} : { remedy }), severity: "warning" });
   const read = contentsReader();
@@ -118,11 +155,12 @@ export function findingsBeyondReference(config: IgnitionConfig): readonly Proble
     if (file.path === hostPaths.force)
       warning(pathTo(where, "path"), "is the daemon's force file, which a config must not write");
     if ((file.append ?? []).length > 0)
-      warning(
-        pathTo(where, "append"),
-        "cannot be applied: writing it twice would append twice",
-        "give the whole contents",
-      );
+      problems.push({
+        severity: "error",
+        path: pathTo(where, "append"),
+        reason: `appends to ${file.path}, which a machine that runs refuses: writing it twice would append twice`,
+        remedy: "give the whole file in contents, and take append away",
+      });
     const contents = read(file.contents);
     if (contents.verdict === "refused")
       warning(
@@ -130,6 +168,10 @@ export function findingsBeyondReference(config: IgnitionConfig): readonly Proble
         contents.reason,
         contents.because === "remote" ? "give the contents inline" : undefined,
       );
+    const place = placeFinding(file.path);
+    if (place !== undefined) warning(pathTo(where, "path"), place.reason, place.remedy);
+    const decimal = decimalMode(file.mode ?? 0);
+    if (decimal !== undefined) warning(pathTo(where, "mode"), decimal.reason, decimal.remedy);
     if (file.contents?.verification?.hash !== undefined)
       warning(pathTo(where, "contents.verification"), "is not checked on running machines");
   }
@@ -162,11 +204,85 @@ export function findingsBeyondReference(config: IgnitionConfig): readonly Proble
           "one key each",
         );
   }
-  if ((config.storage?.luks ?? []).length > 0)
-    warning("storage.luks", "has no effect on running machines; only new ones are set up with it");
+  for (const { section, field, remedy } of firstBootSections)
+    if (section(config).length > 0)
+      warning(
+        field,
+        "takes effect when a machine first boots; machines that run do not follow it, and a pool that has a configuration refuses the change",
+        remedy,
+      );
   if ((config.ignition.config?.merge ?? []).length > 0 || config.ignition.config?.replace !== undefined)
     warning("ignition.config", "has no effect on running machines", "give the contents inline");
   return problems;
+}
+
+/** Sections that only Ignition carries out, before a system first runs, and what to do for machines that run. */
+const firstBootSections: readonly {
+  readonly field: string;
+  readonly remedy?: string;
+  section(config: IgnitionConfig): readonly unknown[];
+}[] = [
+  ...(["disks", "filesystems", "raid"] as const).map((name) => ({
+    field: `storage.${name}`,
+    remedy:
+      "give it to new machines in a pool of their own, or allow the change by irreconcilableValidationOverrides of MachineConfiguration/cluster: machines that run keep what they have",
+    section: ({ storage }: IgnitionConfig) => storage?.[name] ?? [],
+  })),
+  {
+    field: "storage.luks",
+    remedy: "give it to new machines in a pool of their own",
+    section: ({ storage }) => storage?.luks ?? [],
+  },
+  {
+    field: "storage.directories",
+    remedy: "let a file or a unit's RuntimeDirectory make the folder, or write a tmpfiles.d file",
+    section: ({ storage }) => storage?.directories ?? [],
+  },
+  {
+    field: "storage.links",
+    remedy: "write a tmpfiles.d file that makes the link",
+    section: ({ storage }) => storage?.links ?? [],
+  },
+  {
+    field: "passwd.groups",
+    remedy: "make the group with a unit or in the OS image",
+    section: ({ passwd }) => passwd?.groups ?? [],
+  },
+];
+
+/** Folders that each boot empties. Source: systemd file-hierarchy(7). */
+const emptiedAtBoot = ["/run", "/tmp"];
+
+/** Why a file in this place is not what its author expects; `undefined`: nothing is known against it. */
+function placeFinding(path: string): { readonly reason: string; readonly remedy: string } | undefined {
+  const place = placeOf(path);
+  const isBelow = (folder: string) => place.startsWith(`${folder}/`);
+  if (isBelow("/usr"))
+    return {
+      reason: `${path} is below /usr, which machines cannot write: only an OS image holds it`,
+      remedy: "use a path below /etc or /usr/local, or put the file into the OS image",
+    };
+  const emptied = emptiedAtBoot.find(isBelow);
+  if (emptied !== undefined && path !== hostPaths.force)
+    return {
+      reason: `${path} is below ${emptied}, which each boot empties: the file is missing afterwards`,
+      remedy: "write a tmpfiles.d file that makes it at each boot, or use a path below /etc or /var",
+    };
+  if (certificatePaths.has(path) || path.startsWith(`${hostPaths.registryCas}/`))
+    return {
+      reason: `${path} is written by the machine config daemon itself: this entry has no effect`,
+      remedy: "take it out; the contents come from the cluster's own objects",
+    };
+  return undefined;
+}
+
+/** Paths of one config that exclude each other. */
+function conflictsOf(config: IgnitionConfig): Problem[] {
+  return pathConflicts(pathClaims(config)).map((conflict): Problem => ({
+    severity: "error",
+    path: conflict.second.field,
+    ...describeConflict(conflict, ({ field }) => `spec.config.${field}`),
+  }));
 }
 
 /** Contents as text for people: `undefined` when they cannot be shown. */

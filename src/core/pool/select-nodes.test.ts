@@ -641,8 +641,9 @@ describe("budgetOf", () => {
     { given: "40%", members: 5, budget: 2 },
     { given: "10%", members: 5, budget: 1 },
     { given: "100%", members: 5, budget: 5 },
-    { given: "2", members: 5, budget: 2 },
+    { given: "2", members: 5, budget: 1 },
     { given: "many", members: 5, budget: 1 },
+    { given: "5.5%", members: 100, budget: 1 },
     { given: -1, members: 5, budget: 1 },
   ])("$given of $members machines allows $budget [pool-select-nodes-2]", ({ given, members, budget }) => {
     expect(budgetOf(given, members)).toBe(budget);

@@ -41,13 +41,17 @@ export interface NodeSelection {
   readonly deferred: readonly string[];
 }
 
-/** A number or a percentage of `maxUnavailable`; `undefined`: it is neither. */
+/**
+ * A number or a percentage of `maxUnavailable`; `undefined`: it is neither, and counts as one machine. A number in quotes
+ * is neither, as it is for Kubernetes: k8s.io/apimachinery pkg/util/intstr/intstr.go (master).
+ */
 export function parseBudget(
   maxUnavailable: number | string,
 ): { readonly count: number } | { readonly percent: number } | undefined {
-  const [, digits, sign] = /^(\d{1,9})(%?)$/.exec(String(maxUnavailable).trim()) ?? [];
-  if (digits === undefined) return undefined;
-  return sign === "%" ? { percent: Number(digits) } : { count: Number(digits) };
+  if (typeof maxUnavailable === "number")
+    return Number.isSafeInteger(maxUnavailable) && maxUnavailable >= 0 ? { count: maxUnavailable } : undefined;
+  const digits = /^(\d{1,9})%$/.exec(maxUnavailable)?.[1];
+  return digits === undefined ? undefined : { percent: Number(digits) };
 }
 
 /**

@@ -1,5 +1,7 @@
 import type { ClusterOperator } from "../../api/foreign/cluster-operator.ts";
 import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
+import type { Problem } from "../../ignition/problem.ts";
+import { problemsOfBudget } from "./judge-admission.ts";
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
 import type { NodeBinding } from "../../api/kinds/node-binding.ts";
 import { annotations, labels, machineConfigNodeConditions as phases, namespace, objects } from "../../api/names.ts";
@@ -246,12 +248,20 @@ function machineSections({ progress, about: { members } }: PoolView): Sections {
   ];
 }
 
-function courseSections({ progress, facts, past }: PoolView): Sections {
+/** Values of a pool that were stored before they were judged, with what they count as. */
+const uncountedValues = ({ spec }: MachineConfigPool): readonly Problem[] =>
+  problemsOfBudget(spec.maxUnavailable).filter(({ severity }) => severity === "error");
+
+function courseSections({ progress, about: { pool }, facts, past }: PoolView): Sections {
   const { max, unavailable } = progress.budget;
   const isUnfinished = progress.verdict === "RollingOut" || progress.verdict === "Blocked";
   return [
     ...section("Cannot be applied to running machines", progress.irreconcilable),
     ...section("Budget", isUnfinished ? [`${unavailable} of ${max} machines that may be away are`] : []),
+    ...section(
+      "Does not count as written",
+      uncountedValues(pool).map(({ path, reason }) => `${path} ${reason}`),
+    ),
     ...section("Likely end", likelyEnd(progress, past, facts.now)),
   ];
 }
@@ -296,6 +306,7 @@ const machinesToHelp = ({
 const poolTodo = ({ progress, about: { pool }, history, refused, facts }: PoolView): readonly string[] =>
   [
     ...(refused === undefined ? [] : [renderRemedy(pool)]),
+    ...uncountedValues(pool).map(({ path, remedy = "" }) => `${path} of pool/${pool.metadata.name}: ${remedy}`),
     ...(registriesProblem(pool) === undefined ? [] : ["mend the object and field under Registries are not written"]),
     ...history.todo,
     ...new Set(

@@ -19,7 +19,7 @@ export function clipWarning(text: string): string {
 const count = (number: number, what: string) => `${number} ${what}${number === 1 ? "" : "s"}`;
 
 /** The machines of a pool by the consequence for them, the worst first. */
-function fates(nodes: readonly NodeForecast[]): string {
+function fates({ nodes, changes }: Changing): string {
   const byFate = new Map<string, number>();
   const worst = [...nodes].toSorted((a, b) => rank[b.disruption] - rank[a.disruption]);
   for (const { actions, drains, reboots } of worst) {
@@ -29,15 +29,24 @@ function fates(nodes: readonly NodeForecast[]): string {
         ...(reboots ? [] : actions),
       ]
         .filter((part) => part !== "")
-        .join(", ") || "only take the change";
+        .join(", ") || (isForNewMachines(changes) ? keepsWhatItHas : "only take the change");
     byFate.set(fate, (byFate.get(fate) ?? 0) + 1);
   }
   return [...byFate].map(([fate, number]) => `${count(number, "machine")}: ${fate}`).join("; ");
 }
 const rank = { nothing: 0, services: 1, reboot: 2 } as const;
 
-function ofPool(pool: Extract<PoolForecast, { verdict: "changes" }>): string {
-  const machines = pool.nodes.length === 0 ? "no machine is in it" : fates(pool.nodes);
+type Changing = Extract<PoolForecast, { readonly verdict: "changes" }>;
+
+/** Whether only machines that start with the configuration follow its changes. */
+export const isForNewMachines = (changes: Changing["changes"]): boolean =>
+  changes.length > 0 && changes.every(({ kind }) => kind === "storage");
+
+/** What a running machine does with such changes. */
+export const keepsWhatItHas = "running machines keep what they have, and new ones follow";
+
+function ofPool(pool: Changing): string {
+  const machines = pool.nodes.length === 0 ? "no machine is in it" : fates(pool);
   const [why] = pool.because.filter(({ consequence }) => consequence.kind === "reboot" || consequence.kind === "drain");
   const paused = pool.paused ? ", paused: its machines keep their configuration until it is resumed" : "";
   return `pool ${pool.pool} gets ${pool.to}${paused}; ${machines}${why === undefined || pool.nodes.length === 0 ? "" : `, because ${why.why}`}`;

@@ -2,7 +2,7 @@ import type { ContainerRuntimeConfig } from "../../api/kinds/container-runtime-c
 import type { KubeletConfig } from "../../api/kinds/kubelet-config.ts";
 import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
-import { selectorIsEmpty } from "../../api/schema/object.ts";
+import { type KubeObject, selectorIsEmpty } from "../../api/schema/object.ts";
 import { equalValues } from "../../ignition/canonical.ts";
 import type { Problem } from "../../ignition/problem.ts";
 import { clipWarning } from "./forecast-summary.ts";
@@ -12,6 +12,8 @@ import { problemsOfKubeletConfig, problemsOfRuntimeConfig } from "./judge-settin
 import { clipText } from "../text/clip-text.ts";
 import { andMore } from "../text/list-text.ts";
 import { validateMachineConfig } from "../config/validate-machine-config.ts";
+import type { RenderRefusal } from "../render/render-pool.ts";
+import type { ClusterForecast } from "./plan-cluster.ts";
 
 /** The verdict for the API server about an object to be stored. */
 export type AdmissionVerdict =
@@ -26,28 +28,69 @@ export type AdmissionVerdict =
 const sentence = ({ path, reason, remedy }: Problem) =>
   `${path === "" ? "" : `${path}: `}${reason}${remedy === undefined ? "" : `; ${remedy}`}`;
 
-/** Validates a MachineConfig by itself, by the same rules as rendering and the machines. */
-export function judgeMachineConfig(config: Pick<MachineConfig, "metadata" | "spec">): AdmissionVerdict {
-  return judged(`MachineConfig ${config.metadata.name}`, validateMachineConfig(config));
+/** What objects of a kind are judged by, without any other object. */
+type ObjectRules = (object: KubeObject, before: KubeObject | undefined) => readonly Problem[];
+
+/**
+ * The rules for single objects, by kind: the one list by which admission judges a write and `mco validate` a manifest.
+ * A pool that has a problem already is not refused again for it.
+ */
+const rulesByKind: Readonly<Record<string, ObjectRules>> = {
+  MachineConfig: (config) => validateMachineConfig(config as MachineConfig),
+  MachineConfigPool(object, old) {
+    const [pool, before] = [object as MachineConfigPool, old as MachineConfigPool | undefined];
+    const known = before === undefined ? [] : problemsOfPool(before);
+    const ofSpec = problemsOfPool(pool).filter((problem) => !known.some((one) => equalValues(one, problem)));
+    return [...ofSpec, ...newPolicyProblems(pool, before)];
+  },
+  KubeletConfig: (config) => problemsOfKubeletConfig(config as KubeletConfig),
+  ContainerRuntimeConfig: (config) => problemsOfRuntimeConfig(config as ContainerRuntimeConfig),
+};
+
+/** The kinds with rules for single objects. */
+export const kindsWithRules: readonly string[] = Object.keys(rulesByKind);
+
+/** The problems of an object by itself; none for a kind without rules. */
+export const problemsOfObject = (kind: string, object: KubeObject, before?: KubeObject): readonly Problem[] =>
+  rulesByKind[kind]?.(object, before) ?? [];
+
+/** The verdict about an object by itself. */
+export const judgeObject = (kind: string, object: KubeObject, before?: KubeObject): AdmissionVerdict =>
+  judged(`${kind} ${object.metadata.name}`, problemsOfObject(kind, object, before));
+
+/**
+ * Why a MachineConfig is refused although it can be had by itself: no machine could have it together with the other
+ * MachineConfigs of a pool. @param forecast what the change does.
+ */
+export function judgeAmongMembers(name: string, forecast: Pick<ClusterForecast, "pools">): AdmissionVerdict {
+  const problems = refusalsOfMembers(forecast).flatMap(({ reason, remedy, involves = [] }) => {
+    const own = involves.find(({ member }) => member === name);
+    return own === undefined ? [] : [asProblem(own.path, reason, remedy)];
+  });
+  return judged(`MachineConfig ${name}`, problems);
 }
 
-/** Validates a pool by itself: its spec and its annotations. Unchanged problems are not refused again. */
-export function judgePool(
-  pool: Pick<MachineConfigPool, "metadata" | "spec">,
-  before?: Pick<MachineConfigPool, "metadata" | "spec">,
-): AdmissionVerdict {
-  const known = before === undefined ? [] : problemsOfPool(before);
-  const ofSpec = problemsOfPool(pool).filter((problem) => !known.some((one) => equalValues(one, problem)));
-  return judged(`MachineConfigPool ${pool.metadata.name}`, [...ofSpec, ...newPolicyProblems(pool, before)]);
+/** Why a pool is refused: no machine could have what its selector newly selects. */
+export function judgeMembersOfPool(name: string, forecast: Pick<ClusterForecast, "pools">): AdmissionVerdict {
+  const own = { pools: forecast.pools.filter(({ pool }) => pool === name) };
+  const problems = refusalsOfMembers(own).map(({ reason, remedy }) =>
+    asProblem("spec.machineConfigSelector", reason, remedy),
+  );
+  return judged(`MachineConfigPool ${name}`, problems);
 }
 
-/** Validates a KubeletConfig by itself. */
-export const judgeKubeletConfig = (config: Pick<KubeletConfig, "metadata" | "spec">): AdmissionVerdict =>
-  judged(`KubeletConfig ${config.metadata.name}`, problemsOfKubeletConfig(config));
+/** What is wrong with members together, each once, whatever number of pools selects them. */
+function refusalsOfMembers({ pools }: Pick<ClusterForecast, "pools">): readonly RenderRefusal[] {
+  const all = pools.flatMap((pool) => (pool.verdict === "refused" ? pool.refusals : []));
+  return [...new Map(all.filter(({ involves }) => involves !== undefined).map((one) => [one.reason, one])).values()];
+}
 
-/** Validates a ContainerRuntimeConfig by itself. */
-export const judgeRuntimeConfig = (config: Pick<ContainerRuntimeConfig, "metadata" | "spec">): AdmissionVerdict =>
-  judged(`ContainerRuntimeConfig ${config.metadata.name}`, problemsOfRuntimeConfig(config));
+const asProblem = (path: string, reason: string, remedy: string | undefined): Problem => ({
+  severity: "error",
+  path,
+  reason,
+  ...(remedy === undefined ? {} : { remedy }),
+});
 
 /** The problems of a pool: a selector that selects everything is a mistake that would claim every machine. */
 export function problemsOfPool(pool: Pick<MachineConfigPool, "spec">): readonly Problem[] {
@@ -82,7 +125,11 @@ export function problemsOfPool(pool: Pick<MachineConfigPool, "spec">): readonly 
   return problems;
 }
 
-function problemsOfBudget(maxUnavailable: number | string | undefined): readonly Problem[] {
+const shownBudget = (value: number | string) =>
+  typeof value === "number" ? String(value) : JSON.stringify(value.slice(0, 40));
+
+/** What is wrong with `maxUnavailable`, and what it counts as meanwhile. */
+export function problemsOfBudget(maxUnavailable: number | string | undefined): readonly Problem[] {
   if (maxUnavailable === undefined) return [];
   const path = "spec.maxUnavailable";
   const budget = parseBudget(maxUnavailable);
@@ -92,8 +139,11 @@ function problemsOfBudget(maxUnavailable: number | string | undefined): readonly
       {
         severity: "error",
         path,
-        reason: `is ${JSON.stringify(String(maxUnavailable).slice(0, 40))}, which is neither a number nor a percentage`,
-        remedy,
+        reason: `is ${shownBudget(maxUnavailable)}, which is neither a number of machines nor a percentage, and counts as 1`,
+        remedy:
+          typeof maxUnavailable === "string" && /^\d+$/.test(maxUnavailable)
+            ? `write ${maxUnavailable} without quotes`
+            : remedy,
       },
     ];
   if ("percent" in budget && budget.percent > 100)

@@ -11,15 +11,18 @@ import { selectorMatches } from "../../api/schema/object.ts";
 import { type Because, describeConsequence } from "../config/change.ts";
 import { packagesOf } from "../machine/deployment.ts";
 import { type ConfigChange, diffConfigs } from "../config/diff-configs.ts";
+import { fieldRules } from "../config/merge-fields.ts";
+import { listText } from "../text/list-text.ts";
 import { membersOf } from "../config/is-rendered.ts";
 import { mergePolicies } from "../config/disruption-policy.ts";
 import { contentModeOf } from "../build/build-intent.ts";
 import { contentDigest } from "../config/image-content.ts";
 import { withImage } from "../machine/image-target.ts";
 import { isControlPlane } from "../pool/member-facts.ts";
-import { type NodeConfig, emptyNodeConfig, nodeConfigOf, type ContentMode } from "../config/node-config.ts";
+import { type NodeConfig, emptyNodeConfig, type ContentMode } from "../config/node-config.ts";
 import type { ObservedEntry } from "../machine/content-gap.ts";
 import { type Step, planNode } from "../machine/plan-node.ts";
+import { readConfig } from "../machine/read-config.ts";
 import { machineOSConfigOf, switchOf } from "../config/opt-in.ts";
 import { poolOfNode } from "../pool/pool-of-node.ts";
 import { type Irreconcilable, irreconcilableBetween } from "../config/reconcilable.ts";
@@ -27,7 +30,7 @@ import { renderForPool, storageOverridesOf } from "../render/render-for-pool.ts"
 import { renderStreamOf } from "../render/os-streams.ts";
 import { type RenderRefusal, type RenderInputs, type RenderWarning } from "../render/render-pool.ts";
 import type { RegistryObjects } from "../runtime/registry-objects.ts";
-import { ignitionOf, kernelTypes, validateMachineConfig } from "../config/validate-machine-config.ts";
+import { kernelTypes, validateMachineConfig } from "../config/validate-machine-config.ts";
 import type { ObservedNode } from "../machine/observed-node.ts";
 import { isOfPeople, overriddenFiles, overriddenText } from "../render/overridden-files.ts";
 import { type OSImageQuestion, questionOf } from "./os-image-demands.ts";
@@ -149,12 +152,10 @@ export function observedAs(
   };
 }
 
+/** A configuration as machines apply it. */
 function decoded(config: MachineConfig | undefined): NodeConfig | undefined {
-  if (config === undefined) return undefined;
-  const ignition = ignitionOf(config);
-  if (ignition?.verdict === "invalid") return undefined;
-  const result = nodeConfigOf(config, ignition?.config);
-  return result.verdict === "decoded" ? result.config : undefined;
+  const read = config === undefined ? undefined : readConfig(config);
+  return read?.verdict === "read" ? read.wanted.config : undefined;
 }
 
 /** What images of a pool contain; `undefined`: its machines boot no image built on the cluster. */
@@ -223,7 +224,7 @@ export function planCluster(before: ClusterObjects, changed: ClusterObjects): Cl
   const findings = findingsOf(before, after);
   const pools = after.pools.map((pool) => ({
     forecast: forecastPool(pool, before, after),
-    warnings: imageWarnings(pool, before, after),
+    warnings: [...imageWarnings(pool, before, after), ...kernelWarnings(pool, before, after)],
   }));
   return {
     refusals: [...settings.refusals, ...findings.refusals],
@@ -271,6 +272,28 @@ function imageWarnings(pool: MachineConfigPool, before: ClusterObjects, after: C
   return [
     `pool ${pool.metadata.name} opts ${content === undefined ? "out of" : "in to"} images: every machine of it drains and reboots into ${into}`,
   ];
+}
+
+/** How many machines a warning names. */
+const mostNamedMachines = 5;
+
+/** The machines that cannot have the kernel that the pool newly gets. */
+function kernelWarnings(pool: MachineConfigPool, before: ClusterObjects, after: ClusterObjects): readonly string[] {
+  const kernelOf = (objects: ClusterObjects) =>
+    fieldRules.kernelType.merge(membersOf(pool, objects.pools, objects.machineConfigs)).value;
+  if (kernelOf(after) !== "64k-pages" || kernelOf(before) === "64k-pages") return [];
+  const others = after.nodes.filter((node) => {
+    const member = poolOfNode(node, after.pools);
+    const architecture = node.metadata.labels?.[labels.arch];
+    return member.verdict === "member" && member.pool === pool.metadata.name && (architecture ?? "arm64") !== "arm64";
+  });
+  const names = listText(
+    others.map(({ metadata }) => metadata.name),
+    mostNamedMachines,
+  );
+  return others.length === 0
+    ? []
+    : [`pool ${pool.metadata.name}: the kernel type 64k-pages exists on arm64 only; of another architecture: ${names}`];
 }
 
 function forecastPool(pool: MachineConfigPool, before: ClusterObjects, after: ClusterObjects): PoolForecast {

@@ -41,14 +41,14 @@ describe("renderForPool", () => {
       member("50-append", {
         storage: { files: [{ path: "/etc/b", overwrite: false, append: [{ source: "data:,x" }] }] },
       }),
-      "spec.config.storage.files[2].append",
+      "spec.config.storage.files[0].append",
     ],
     [
       "the force file",
       member("50-force", {
         storage: { files: [{ path: "/run/machine-config-daemon-force", contents: { source: "data:," } }] },
       }),
-      "spec.config.storage.files[2].path",
+      "spec.config.storage.files[0].path",
     ],
     [
       "Ignition's kernel arguments",
@@ -65,10 +65,86 @@ describe("renderForPool", () => {
     expect(renderForPool(inputs(innocent, culprit), undefined).verdict).toBe("rendered");
   });
 
-  test("a file that only its merged form makes invalid is refused with the member that gave it [render-for-pool-2]", () => {
-    expect(renderForPool(inputs(member("50-bare", { storage: { files: [{ path: "/etc/b" }] } })), now())).toMatchObject(
-      { verdict: "refused", refusals: [{ member: "50-bare", path: "spec.config.storage.files[1].overwrite" }] },
-    );
+  const bare = member("50-bare", { storage: { files: [{ path: "/etc/b", mode: 384 }] } });
+  test.for([
+    ["where machines run", true],
+    ["in a new pool", false],
+  ] as const)(
+    "a file without contents is refused %s, with its member, field and path [render-for-pool-2]",
+    ([, machinesRun]) => {
+      expect(renderForPool(inputs(bare), machinesRun ? now() : undefined)).toEqual({
+        verdict: "refused",
+        refusals: [
+          {
+            code: "NoContents",
+            member: "50-bare",
+            path: "spec.config.storage.files[0]",
+            reason: "50-bare: /etc/b has no contents in any MachineConfig of the pool",
+            remedy: "give contents.source, the whole file as a data URL (data:, for an empty file)",
+            involves: [{ member: "50-bare", path: "spec.config.storage.files[0]" }],
+          },
+        ],
+      });
+    },
+  );
+
+  test("a file without contents changes the mode of one that has them [render-for-pool-7]", () => {
+    const contents = member("40-b", { storage: { files: [{ path: "/etc/b", contents: { source: "data:,b" } }] } });
+    expect(renderForPool(inputs(contents, bare), now())).toMatchObject({ verdict: "rendered" });
+  });
+
+  const notes = (name: string, path: string) =>
+    member(name, {
+      storage: {
+        files: [
+          { path: "/etc/x", contents: { source: "data:,x" } },
+          { path, contents: { source: "data:,n" } },
+        ],
+      },
+    });
+  test.for([
+    ["where machines run", true],
+    ["in a new pool", false],
+  ] as const)(
+    "a path that is a file of one member and a folder of another is refused %s, with both members and fields [render-for-pool-8]",
+    ([, machinesRun]) => {
+      const above = notes("70-notes", "/etc/notes");
+      const below = notes("71-notes", "/etc/notes/today");
+      const reason =
+        "70-notes (spec.config.storage.files[1].path) makes /etc/notes a file, and 71-notes (spec.config.storage.files[1].path) puts a file below it at /etc/notes/today; no disk can hold both";
+      for (const members of [
+        [above, below],
+        [below, above],
+      ])
+        expect(renderForPool(inputs(...members), machinesRun ? now() : undefined)).toMatchObject({
+          verdict: "refused",
+          refusals: [{ code: "PathConflict", member: "71-notes", path: "spec.config.storage.files[1].path", reason }],
+        });
+      expect(renderForPool(inputs(above), machinesRun ? now() : undefined).verdict).toBe("rendered");
+      expect(renderForPool(inputs(below), machinesRun ? now() : undefined).verdict).toBe("rendered");
+    },
+  );
+
+  test("the member that comes later is to blame, whichever of the two paths is above [render-for-pool-9]", () => {
+    const result = renderForPool(inputs(notes("70-a", "/etc/n/today"), notes("71-b", "/etc/n")), now());
+    expect(result).toMatchObject({ verdict: "refused", refusals: [{ member: "71-b" }] });
+  });
+
+  test("a unit and a file of two members in one place are refused with both [render-for-pool-10]", () => {
+    const text = "[Unit]\n";
+    const unit = member("77-unit-a", { systemd: { units: [{ name: "twice.service", contents: text }] } });
+    const result = renderForPool(inputs(unit, notes("78-unit-b", "/etc/systemd/system/twice.service")), now());
+    expect(result).toMatchObject({
+      verdict: "refused",
+      refusals: [
+        {
+          code: "PathConflict",
+          member: "78-unit-b",
+          reason:
+            "78-unit-b (spec.config.storage.files[1].path) makes /etc/systemd/system/twice.service a file, and 77-unit-a (spec.config.systemd.units[0].name) makes /etc/systemd/system/twice.service, which is the same entry of the disk, the unit twice.service",
+        },
+      ],
+    });
   });
 
   test("what the pool has already is no reason to refuse a change beside it [render-for-pool-3]", () => {

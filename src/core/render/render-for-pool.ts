@@ -1,7 +1,10 @@
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
 import type { MachineConfiguration } from "../../api/kinds/machine-configuration.ts";
+import type { IgnitionConfig } from "../../ignition/types.ts";
 import { inMergeOrder } from "../config/merge-fields.ts";
+import { describeConflict, pathClaims, pathConflicts, type PathClaim } from "../config/path-conflicts.ts";
 import { type StorageOverride, irreconcilableBetween } from "../config/reconcilable.ts";
+import { type MachineConfigInput, ignitionOf } from "../config/validate-machine-config.ts";
 import { type RenderRefusal, type RenderInputs, type RenderResult, renderPool } from "./render-pool.ts";
 
 const storageOverrides = ["Disks", "FileSystems", "Raid"] as const;
@@ -15,9 +18,83 @@ export function storageOverridesOf(
 }
 
 /**
- * Renders a pool as `renderPool` does, and refuses changes that machines with the pool's current config cannot follow:
- * exactly those that the reference refuses while it renders, with the member to blame. The pool then keeps its current
- * config. Changes that only this suite refuses are left to the daemon, which reports them before it drains.
+ * Why no machine can have what members are merged into, although each of them can be had by itself: paths that exclude
+ * each other, and files without contents. The reference renders the former, and each machine drains into a write that
+ * fails; a pool that has no config yet would render the latter, and Ignition would refuse it.
+ */
+function refusalsOf(inOrder: readonly MachineConfigInput[], merged: IgnitionConfig): readonly RenderRefusal[] {
+  return [...conflictsIn(merged, inOrder), ...bareFilesIn(merged, inOrder)];
+}
+
+function conflictsIn(merged: IgnitionConfig, inOrder: readonly MachineConfigInput[]): readonly RenderRefusal[] {
+  const conflicts = pathConflicts(pathClaims(merged));
+  return conflicts.map((conflict): RenderRefusal => {
+    const sides = [conflict.first, conflict.second].map((claim) => ({ claim, ...claimantOf(claim, inOrder) }));
+    const nameOf = (claim: PathClaim) => {
+      const side = sides.find((one) => one.claim === claim);
+      return `${side?.member ?? "the pool"} (${side?.path ?? ""})`;
+    };
+    // The member that comes later brings what does not go with the earlier one.
+    const [culprit] = sides.toSorted((a, b) => b.order - a.order || (a.claim === conflict.second ? -1 : 1));
+    return {
+      code: "PathConflict",
+      ...describeConflict(conflict, nameOf),
+      ...(culprit?.member === undefined ? {} : { member: culprit.member, path: culprit.path }),
+      involves: sides.flatMap(({ member, path }) => (member === undefined ? [] : [{ member, path }])),
+    };
+  });
+}
+
+/** The member that a merged claim is from, the last one that makes it, and its field there. */
+function claimantOf(
+  claim: PathClaim,
+  inOrder: readonly MachineConfigInput[],
+): { readonly member?: string; readonly path: string; readonly order: number } {
+  for (let order = inOrder.length - 1; order >= 0; order--) {
+    const member = inOrder[order];
+    const ignition = member === undefined ? undefined : ignitionOf(member);
+    if (member === undefined || ignition?.verdict !== "valid") continue;
+    const own = pathClaims(ignition.config).find(({ kind, name }) => kind === claim.kind && name === claim.name);
+    if (own !== undefined) return { member: member.metadata.name, path: `spec.config.${own.field}`, order };
+  }
+  return { path: `spec.config.${claim.field}`, order: -1 };
+}
+
+/** Files that are to be written, and of which no member gives the contents. */
+function bareFilesIn(merged: IgnitionConfig, inOrder: readonly MachineConfigInput[]): readonly RenderRefusal[] {
+  const bare = (merged.storage?.files ?? []).filter(
+    ({ contents, overwrite }) => overwrite === true && (contents?.source ?? "") === "",
+  );
+  return bare.slice(0, mostBareFiles).flatMap(({ path, append }): readonly RenderRefusal[] => {
+    const member = inOrder.findLast((one) => fieldOfFile(one, path) !== undefined);
+    const field = member === undefined ? undefined : fieldOfFile(member, path);
+    return [
+      {
+        code: "NoContents",
+        reason: `${member === undefined ? "" : `${member.metadata.name}: `}${path} has ${(append ?? []).length > 0 ? "something to append, and no contents" : "no contents"} in any MachineConfig of the pool`,
+        remedy: "give contents.source, the whole file as a data URL (data:, for an empty file)",
+        ...(member === undefined || field === undefined
+          ? {}
+          : { member: member.metadata.name, path: field, involves: [{ member: member.metadata.name, path: field }] }),
+      },
+    ];
+  });
+}
+const mostBareFiles = 20;
+
+/** The field of a member that names a file; `undefined`: it does not name it. */
+function fieldOfFile(member: MachineConfigInput, path: string): string | undefined {
+  const ignition = ignitionOf(member);
+  const index =
+    ignition?.verdict === "valid" ? (ignition.config.storage?.files ?? []).findIndex((file) => file.path === path) : -1;
+  return index < 0 ? undefined : `spec.config.storage.files[${index}]`;
+}
+
+/**
+ * Renders a pool as `renderPool` does, and refuses what no machine can have, and changes that machines with the pool's
+ * current config cannot follow: those that the reference refuses while it renders, with the member to blame. The pool
+ * then keeps its current config. Other changes that only this suite refuses are left to the daemon, which reports them
+ * before it drains.
  *
  * `current`: the config that the pool points to; absent for a pool that has none yet.
  * Source: openshift/machine-config-operator pkg/controller/render/render_controller.go (main).
@@ -28,15 +105,22 @@ export function renderForPool(
   overrides: readonly StorageOverride[] = [],
 ): RenderResult {
   const result = renderPool(inputs);
-  if (result.verdict === "refused" || current === undefined) return result;
+  if (result.verdict === "refused") return result;
+  const unholdable = refusalsOf(inMergeOrder(inputs.members), result.config.spec.config as unknown as IgnitionConfig);
+  if (unholdable.length > 0) return { verdict: "refused", refusals: unholdable };
+  if (current === undefined) return result;
   const found = irreconcilableBetween(current, result.config, overrides).filter(({ rule }) => rule === "reference");
   if (found.length === 0) return result;
   const refusals = found.map(({ field, reason, remedy }): RenderRefusal => {
-    const member = ownerOfFile(result, field) ?? culpritOf(inputs, current, overrides, field, reason);
+    const file = fileAt(result.config, field);
+    const owner = file === undefined ? undefined : ownerOfFile(result, file.path);
+    const member = owner ?? culpritOf(inputs, current, overrides, field, reason);
+    const given = inputs.members.find(({ metadata }) => metadata.name === owner);
+    const own = file === undefined || given === undefined ? undefined : fieldOfFile(given, file.path);
     return {
       code: "Irreconcilable",
-      reason: `${member === undefined ? "" : `${member}: `}${reason}`,
-      path: field,
+      reason: `${member === undefined ? "" : `${member}: `}${aboutFile(reason, file?.path, result.config.metadata.name)}`,
+      path: own === undefined ? field : `${own}${file?.rest ?? ""}`,
       remedy,
       ...(member === undefined ? {} : { member }),
     };
@@ -44,16 +128,27 @@ export function renderForPool(
   return { verdict: "refused", refusals };
 }
 
-/** The member that brings the file of a finding. */
-function ownerOfFile(
-  { config, origins }: Extract<RenderResult, { verdict: "rendered" }>,
+type Rendered = Extract<RenderResult, { verdict: "rendered" }>;
+
+/** The file that a field of the rendered config is about, and what follows in the field. */
+function fileAt(
+  config: Rendered["config"],
   field: string,
-): string | undefined {
-  const index = /^spec\.config\.storage\.files\[(\d+)\]/.exec(field)?.[1];
-  const files = (config.spec.config["storage"] as { readonly files?: readonly { readonly path: string }[] } | undefined)
-    ?.files;
-  const path = index === undefined ? undefined : files?.[Number(index)]?.path;
-  return path === undefined ? undefined : origins.find(({ kind, name }) => kind === "file" && name === path)?.from;
+): { readonly path: string; readonly rest: string } | undefined {
+  const [, index, rest = ""] = /^spec\.config\.storage\.files\[(\d+)\](.*)$/.exec(field) ?? [];
+  const { storage } = config.spec.config as unknown as IgnitionConfig;
+  const path = index === undefined ? undefined : storage?.files?.[Number(index)]?.path;
+  return path === undefined ? undefined : { path, rest };
+}
+
+/** The member that brings a file. */
+const ownerOfFile = ({ origins }: Rendered, path: string): string | undefined =>
+  origins.find(({ kind, name }) => kind === "file" && name === path)?.from;
+
+/** A reason that names the file instead of the rendered config, which nobody wrote. */
+function aboutFile(reason: string, path: string | undefined, rendered: string): string {
+  const bare = reason.startsWith(`${rendered}: `) ? reason.slice(rendered.length + 2) : reason;
+  return path === undefined || bare.includes(path) ? bare : `${path}: ${bare}`;
 }
 
 /** The first member that brings the same finding by itself; none if a deleted member caused it. */

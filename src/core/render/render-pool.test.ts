@@ -115,7 +115,7 @@ describe("renderPool", () => {
     );
     const { config, warnings } = rendered(inputs("worker", [mc("a", { osImageURL: "x:tag" })]));
     expect(config.metadata.annotations).toMatchObject({ [annotations.osImageURLOverridden]: "true" });
-    expect(warnings.map(({ code }) => code)).toEqual(["ImageOverridden", "ImageByTag"]);
+    expect(warnings.map(({ code }) => code)).toEqual(["ImageOverridden", "Finding"]);
   });
 
   test.for([

@@ -15,7 +15,12 @@ import {
 } from "../config/merge-fields.ts";
 import type { UnknownStream } from "./os-streams.ts";
 import { renderedName } from "./rendered-name.ts";
-import { type MachineConfigInput, ignitionOf, validateMachineConfig } from "../config/validate-machine-config.ts";
+import {
+  type MachineConfigInput,
+  ignitionOf,
+  renderErrors,
+  validateMachineConfig,
+} from "../config/validate-machine-config.ts";
 import { yamlForHash } from "./yaml-for-hash.ts";
 
 /** The inputs of a pool's rendered config. */
@@ -54,6 +59,8 @@ export interface RenderRefusal {
     | "StreamAndImage"
     | "UnknownStream"
     | "TooLarge"
+    | "PathConflict"
+    | "NoContents"
     | "Irreconcilable";
   /** A sentence without a final full stop. */
   readonly reason: string;
@@ -62,11 +69,13 @@ export interface RenderRefusal {
   /** Field of that MachineConfig. */
   readonly path?: string;
   readonly remedy?: string;
+  /** All MachineConfigs that the reason is about and their fields, where it is about what they are together. */
+  readonly involves?: readonly { readonly member: string; readonly path: string }[];
 }
 
 /** A finding that does not prevent rendering. */
 export interface RenderWarning {
-  readonly code: "ImageOverridden" | "ImageByTag" | "NearlyTooLarge" | "Conflict" | "Finding";
+  readonly code: "ImageOverridden" | "NearlyTooLarge" | "Conflict" | "Finding";
   readonly reason: string;
   readonly member?: string;
   readonly path?: string;
@@ -342,14 +351,14 @@ function errorsOf(member: MachineConfigInput): readonly Problem[] {
   return errors;
 }
 
-/** `validateMachineConfig` without its warnings, which cost decoding every file. */
+/** The errors of rendering, looked for only where there may be some. */
 function errorsFrom(member: MachineConfigInput): readonly Problem[] {
   const ignition = ignitionOf(member);
   const isClean =
     ignition?.verdict !== "invalid" &&
     (member.spec?.extensions ?? []).length === 0 &&
     (member.spec?.kernelType ?? "") === "";
-  return isClean ? [] : validateMachineConfig(member).filter(({ severity }) => severity === "error");
+  return isClean ? [] : renderErrors(member);
 }
 
 /** The part of a member's spec that is rendered: without unknown fields, which may nest without limit. */
@@ -396,13 +405,6 @@ function warningsOf({
       path: "spec.osImageURL",
       reason: `${name} replaces the ${stream === undefined ? "cluster's OS image" : `image of the OS image stream ${stream}`} with ${image}`,
     });
-    if (!image.includes("sha256:"))
-      warnings.push({
-        code: "ImageByTag",
-        member: name,
-        path: "spec.osImageURL",
-        reason: `${image} is a tag, which can come to mean another image; use a digest`,
-      });
   }
   if (sizeBytes > worthWarningBytes) {
     warnings.push({
@@ -437,6 +439,16 @@ function warningsOf({
         });
     }
   }
+  const kernels = members.filter(({ spec }) => spec?.kernelType === "realtime" || spec?.kernelType === "64k-pages");
+  const chosen = kernels.at(-1);
+  const other = kernels.findLast(({ spec }) => spec?.kernelType !== chosen?.spec?.kernelType);
+  if (chosen !== undefined && other !== undefined)
+    warnings.push({
+      code: "Conflict",
+      member: chosen.metadata.name,
+      path: "spec.kernelType",
+      reason: `${chosen.metadata.name} replaces the kernel type ${other.spec?.kernelType} of ${other.metadata.name} with ${chosen.spec?.kernelType}`,
+    });
   for (const member of members) {
     for (const { path, reason, severity } of validateMachineConfig(member)) {
       if (severity === "warning")

@@ -33,8 +33,17 @@ const newOctal: ScalarTag = {
 };
 const tags = (all: Tags): Tags => [
   newOctal,
-  ...all.filter((tag) => !absent.some((name) => tag === name || (typeof tag === "object" && nameOf(tag) === name))),
+  ...all
+    .filter((tag) => !absent.some((name) => tag === name || (typeof tag === "object" && nameOf(tag) === name)))
+    .map((tag) => (typeof tag === "object" && nameOf(tag) === "float" ? withDigits(tag as ScalarTag) : tag)),
 ];
+
+/** Go takes `.`, `e3` and `._5` for texts. Source: go.yaml.in/yaml/v2 resolve.go (v2). */
+const beginsWithDigit = String.raw`(?=[-+]?[0-9]|[-+]\._*[0-9]|\.[0-9][^_]*$)`;
+const withDigits = (tag: ScalarTag): ScalarTag =>
+  tag.test?.source.includes("[0-9]") === true
+    ? { ...tag, test: new RegExp(`${beginsWithDigit}(?:${tag.test.source})`) }
+    : tag;
 const nameOf = (tag: { readonly tag: string; readonly format?: string }): string => {
   const name = tag.tag.replace("tag:yaml.org,2002:", "");
   return tag.format === "TIME" ? `${name}Time` : name;
