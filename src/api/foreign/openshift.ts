@@ -1,4 +1,4 @@
-import { configGroup, group, operatorGroup } from "../names.ts";
+import { configGroup, operatorGroup } from "../names.ts";
 import { type Condition, type KubeObject, resource } from "../schema/object.ts";
 
 /**
