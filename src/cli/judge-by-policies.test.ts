@@ -60,22 +60,20 @@ const writes: Readonly<
     { object: object(operator, "MachineConfiguration", "other", { spec: {} }), field: "metadata.name" },
     { object: annotated("config-server-access", "perhaps"), field: "metadata.annotations" },
   ],
-  "disruption-policy-without-file": [
-    ...["etc/c.conf", "/", "/etc/../a", "/etc//a", "/etc/./a", "/etc/.."].map((path) => ({
-      object: object(operator, "MachineConfiguration", "cluster", {
-        spec: {
-          nodeDisruptionPolicy: {
-            files: [
-              { path: "/etc/a/", actions: [] },
-              { path, actions: [] },
-            ],
-          },
+  "disruption-policy-without-file": ["etc/c.conf", "/", "/etc/../a", "/etc//a", "/etc/./a", "/etc/.."].map((path) => ({
+    object: object(operator, "MachineConfiguration", "cluster", {
+      spec: {
+        nodeDisruptionPolicy: {
+          files: [
+            { path: "/etc/a/", actions: [] },
+            { path, actions: [] },
+          ],
         },
-      }),
-      field: "spec.nodeDisruptionPolicy.files",
-      severity: "warning" as const,
-    })),
-  ],
+      },
+    }),
+    field: "spec.nodeDisruptionPolicy.files",
+    severity: "warning" as const,
+  })),
   "pinned-image-set-without-pool": [
     { object: object(own, "PinnedImageSet", "set", { spec: {} }), field: "metadata.labels", severity: "warning" },
   ],

@@ -12,7 +12,6 @@ import {
   judgeObject,
 } from "../core/preview/judge-admission.ts";
 import { type ClusterForecast, type ClusterObjects, planCluster } from "../core/preview/plan-cluster.ts";
-import type { SettingsObjects } from "../core/preview/plan-settings.ts";
 import {
   type RegistryChange,
   changedRegistries,

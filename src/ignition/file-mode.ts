@@ -8,7 +8,7 @@ const usualDigits = [0, 4, 5, 6, 7];
  * and YAML take 644 for a decimal number, which is 01204 in octal.
  */
 function octalMeant(mode: number): number | undefined {
-  const digits = /^[4-7][0-7][0-7]$/.test(String(mode)) ? [...String(mode)].map(Number) : [];
+  const digits = /^[4-7][0-7][0-7]$/.test(String(mode)) ? Array.from(String(mode), Number) : [];
   const isUsual =
     digits.length === 3 &&
     digits.every((digit, i) => usualDigits.includes(digit) && (digit & ~(digits[i - 1] ?? 7)) === 0);

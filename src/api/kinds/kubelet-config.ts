@@ -39,7 +39,7 @@ const tlsProfile = () =>
     { description: "TLS of the kubelet's own server; that of APIServer/cluster when absent." },
   );
 
-interface CustomTlsProfile {
+export interface CustomTlsProfile {
   readonly ciphers?: string[];
   readonly minTLSVersion?: string;
   readonly groups?: string[];

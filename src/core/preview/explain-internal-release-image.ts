@@ -34,7 +34,7 @@ export function explainInternalReleaseImage(
       ),
       ...section(
         "Releases of its status",
-        (status?.releases ?? []).map(({ name: of, image }) => `${of}: ${image}`),
+        (status?.releases ?? []).map(({ name: of, image = "" }) => `${of}: ${image}`),
       ),
       ...section(
         "Conditions",

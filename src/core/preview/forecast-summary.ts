@@ -1,5 +1,5 @@
 import { maskText } from "../text/mask-secrets.ts";
-import type { ClusterForecast, NodeForecast, PoolForecast } from "./plan-cluster.ts";
+import type { ClusterForecast, PoolForecast } from "./plan-cluster.ts";
 import { andMore } from "../text/list-text.ts";
 
 /** How many warnings users still read below a command. */

@@ -13,11 +13,10 @@ const exec = promisify(execFile);
 
 /** Parts of which people write modes, sizes, switches and versions, and what looks like them. */
 const parts = [
-  ..."0123456789",
-  ..."+-._eExXoObB~",
-  ...["on", "off", "yes", "no", "y", "n", "true", "false", "null", "inf", "nan", "On", "YES", "True", "NULL"],
-  ...["0o", "0x", "0b", "00", "0644", "644", "e3", ".5", "1.", "%", "/", "Ki", "d", "f"],
-];
+  "0123456789+-._eExXoObB~".split(""),
+  ["on", "off", "yes", "no", "y", "n", "true", "false", "null", "inf", "nan", "On", "YES", "True", "NULL"],
+  ["0o", "0x", "0b", "00", "0644", "644", "e3", ".5", "1.", "%", "/", "Ki", "d", "f"],
+].flat();
 const plain = fc.array(fc.constantFrom(...parts), { minLength: 1, maxLength: 4 }).map((given) => given.join(""));
 const scalar = fc.oneof(
   { weight: 6, arbitrary: plain },
