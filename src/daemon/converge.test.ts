@@ -188,69 +188,80 @@ const anyContent = (): fc.Arbitrary<Content> =>
 const files = (host: MemoryHost) => new Map([...host.snapshot()].filter(([path]) => path !== hostPaths.currentConfig));
 
 describe("a daemon on a machine", () => {
-  test("killed after any step finishes after its restart, even if the target changes in between", async () => {
-    await fc.assert(
-      fc.asyncProperty(
-        anyContent(),
-        fc.array(fc.tuple(anyContent(), fc.nat(8), fc.boolean()), { maxLength: 4 }),
-        anyContent(),
-        async (from, lives, to) => {
+  test(
+    "killed after any step finishes after its restart, even if the target changes in between",
+    { timeout: 1_200_000 },
+    async () => {
+      await fc.assert(
+        fc.asyncProperty(
+          anyContent(),
+          fc.array(fc.tuple(anyContent(), fc.nat(8), fc.boolean()), { maxLength: 4 }),
+          anyContent(),
+          async (from, lives, to) => {
+            const host = await newHost();
+            await live(host, named(from), Infinity);
+            for (const [content, steps, cut] of lives) {
+              await live(host, named(content), steps);
+              if (cut) await host.boot({ orderly: false });
+            }
+            const target = named(to);
+            await live(host, target, Infinity);
+
+            const { plans } = await live(host, target, Infinity);
+            expect(plans).toEqual([{ verdict: "inSync" }]);
+            for (const [path, entry] of target.config.entries) {
+              if (entry.kind === "file")
+                expect(host.snapshot().get(path)).toContain(new TextDecoder().decode(entry.contents));
+            }
+            const status = await host.os.status(signal);
+            expect([...status.booted.kernelArguments].sort()).toEqual(["root=x", ...to.kernelArguments].sort());
+            // Not only the files: what the service last read is what is there now.
+            const fresh = await newHost();
+            await live(fresh, target, Infinity);
+            await fresh.boot({ orderly: true });
+            await host.units.state(["crio.service"], signal);
+            expect(host.seenBy("crio.service")[registriesConf]).toBe(fresh.seenBy("crio.service")[registriesConf]);
+          },
+        ),
+        { numRuns: 300 },
+      );
+    },
+  );
+
+  test(
+    "restores the disk byte for byte when a configuration is removed [daemon-converge-2]",
+    { timeout: 1_200_000 },
+    async () => {
+      await fc.assert(
+        fc.asyncProperty(anyContent(), anyContent(), async (base, extra) => {
           const host = await newHost();
-          await live(host, named(from), Infinity);
-          for (const [content, steps, cut] of lives) {
-            await live(host, named(content), steps);
-            if (cut) await host.boot({ orderly: false });
-          }
-          const target = named(to);
-          await live(host, target, Infinity);
-
-          const { plans } = await live(host, target, Infinity);
-          expect(plans).toEqual([{ verdict: "inSync" }]);
-          for (const [path, entry] of target.config.entries) {
-            if (entry.kind === "file")
-              expect(host.snapshot().get(path)).toContain(new TextDecoder().decode(entry.contents));
-          }
-          const status = await host.os.status(signal);
-          expect([...status.booted.kernelArguments].sort()).toEqual(["root=x", ...to.kernelArguments].sort());
-          // Not only the files: what the service last read is what is there now.
-          const fresh = await newHost();
-          await live(fresh, target, Infinity);
-          await fresh.boot({ orderly: true });
-          await host.units.state(["crio.service"], signal);
-          expect(host.seenBy("crio.service")[registriesConf]).toBe(fresh.seenBy("crio.service")[registriesConf]);
-        },
-      ),
-      { numRuns: 300 },
-    );
-  });
-
-  test("restores the disk byte for byte when a configuration is removed [daemon-converge-2]", async () => {
-    await fc.assert(
-      fc.asyncProperty(anyContent(), anyContent(), async (base, extra) => {
-        const host = await newHost();
-        await live(host, named(base), Infinity);
-        const before = files(host);
-        await live(host, named(extra), Infinity);
-        await live(host, named(base), Infinity);
-        expect(files(host)).toEqual(before);
-      }),
-      {
-        numRuns: 200,
-        examples: [
-          [
-            { ...nothing, unit: { contents: "[Service]\nExecStart=/bin/a\n[Install]\nWantedBy=multi-user.target\n" } },
-            {
-              ...nothing,
-              unit: {
-                contents: "[Service]\nExecStart=/bin/a\n[Install]\nWantedBy=multi-user.target\n",
-                enabled: false,
+          await live(host, named(base), Infinity);
+          const before = files(host);
+          await live(host, named(extra), Infinity);
+          await live(host, named(base), Infinity);
+          expect(files(host)).toEqual(before);
+        }),
+        {
+          numRuns: 200,
+          examples: [
+            [
+              {
+                ...nothing,
+                unit: { contents: "[Service]\nExecStart=/bin/a\n[Install]\nWantedBy=multi-user.target\n" },
               },
-            },
+              {
+                ...nothing,
+                unit: {
+                  contents: "[Service]\nExecStart=/bin/a\n[Install]\nWantedBy=multi-user.target\n",
+                  enabled: false,
+                },
+              },
+            ],
           ],
-        ],
-      },
-    );
-  });
+        },
+      );
+    },
+  );
 
   test("that joins does not drain; later reboots come after a drain [daemon-converge-1]", async () => {
     const host = await newHost();

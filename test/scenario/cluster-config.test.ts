@@ -513,7 +513,10 @@ describe.skipIf(!hasApiServer)("on a cluster with OpenShift's own settings", () 
         { matchLabels: { other: "worker" } },
         undefined,
       ])
-        await refused(tryPool("infra", selector), "must select machineconfiguration.openshift.io/role worker");
+        await refused(
+          tryPool("infra", selector),
+          "must select the MachineConfigs of machineconfiguration.openshift.io/role worker",
+        );
       for (const selector of [
         role("In", ["worker", "infra"]),
         role("NotIn", ["master"]),
@@ -530,7 +533,7 @@ describe.skipIf(!hasApiServer)("on a cluster with OpenShift's own settings", () 
               body: { spec: { machineConfigSelector: { matchLabels: { [names.labels.role]: "else" } } } },
             },
           ),
-        "must select machineconfiguration.openshift.io/role worker",
+        "must select the MachineConfigs of machineconfiguration.openshift.io/role worker",
       );
     });
 

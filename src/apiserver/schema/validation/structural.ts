@@ -427,19 +427,14 @@ function check(node: Node, value: unknown, walk: Walk): void {
     checkCombinations(node, value, walk);
 }
 
+/** Of length and pattern, the first that is not obeyed is told (k8s.io/kube-openapi pkg/validation/validate/validator.go, master). */
 function checkString({ schema, pattern }: Node, value: string, walk: Walk): void {
-  if (
-    schema.maxLength !== undefined &&
-    value.length > schema.maxLength &&
-    Array.from(value).length > schema.maxLength
-  ) {
-    const { maxLength } = schema;
+  const { maxLength, minLength } = schema;
+  if (maxLength !== undefined && value.length > maxLength && Array.from(value).length > maxLength) {
     report(walk, (path) => tooLong(path, maxLength));
-  }
-  if (schema.minLength !== undefined && Array.from(value).length < schema.minLength) {
-    report(walk, (path) => invalid(path, value, `${path} in body should be at least ${schema.minLength} chars long`));
-  }
-  if (pattern?.verdict === "compiled" && !pattern.test(value)) {
+  } else if (minLength !== undefined && Array.from(value).length < minLength) {
+    report(walk, (path) => invalid(path, value, `${path} in body should be at least ${minLength} chars long`));
+  } else if (pattern?.verdict === "compiled" && !pattern.test(value)) {
     report(walk, (path) => invalid(path, value, `${path} in body should match '${schema.pattern}'`));
   }
   if (
