@@ -155,6 +155,12 @@ describe.skipIf(!hasKubernetes)("a machine that joins, on a real control plane",
       roleRef: { apiGroup: group, kind: "ClusterRole", name: prefix },
       subjects: [{ kind: "User", apiGroup: group, name: account }],
     } as never);
+    // That of another file may be going.
+    await untilSeen(
+      `${joinNamespace} is not being deleted`,
+      () => kube.get(kubernetes.Namespace, { name: joinNamespace }),
+      (found) => found?.metadata.deletionTimestamp === undefined,
+    );
     await kube.apply(kubernetes.Namespace, { metadata: { name: joinNamespace } }, { owner: prefix });
     await kube.apply(
       kubernetes.ServiceAccount,
