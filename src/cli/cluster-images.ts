@@ -3,13 +3,12 @@ import { mergedAuth, registryAccessOf } from "../core/images/registry-access.ts"
 import type { ClusterObjects } from "../core/preview/plan-cluster.ts";
 import { textOfBase64 } from "../core/render/base-configs.ts";
 import { fileText } from "../core/render/config-file.ts";
+import { pullSecretKey } from "../core/render/pull-secret.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
 import { isForbidden } from "../kube/kube-error.ts";
 import { systemClock, systemRandom } from "../ports/node/index.ts";
 import { type ImageStore, imageStore } from "../registry/image-store.ts";
 import { httpsWire } from "../registry/node/https-wire.ts";
-
-const pullSecretKey = { namespace: "openshift-config", name: "pull-secret" } as const;
 
 /** Images as the cluster's machines reach them: with its own credentials, authorities and mirrors. */
 export interface ClusterImages {

@@ -1056,6 +1056,13 @@ test("a name that an administrator released is not renewed by its old certificat
 
 describe("a served configuration", () => {
   const first = async (harness: JoinHarness, name: string) => (await harness.decided(name))?.conditions?.[0];
+  /** A machine registers, and an administrator deletes its Node. */
+  async function comesAndGoes(harness: JoinHarness, name: string): Promise<void> {
+    await harness.as(asNode(name)).create(kubernetes.Node, { apiVersion: "v1", kind: "Node", metadata: { name } });
+    await harness.until(NodeBinding, { name }, (binding) => binding?.spec.nodeUID !== undefined);
+    await harness.kube.delete(kubernetes.Node, { name });
+    await harness.until(NodeBinding, { name }, (binding) => binding?.spec.releasedAt !== undefined);
+  }
 
   test("gives its machine its own addresses, in whatever order machines ask [attack-joining-28]", async () => {
     const harness = await joinHarness();
@@ -1074,12 +1081,7 @@ describe("a served configuration", () => {
     const credential = await harness.serve("worker");
     await harness.ask(bootstrapper("worker"), "one", { node: "w1", credential });
     expect(await first(harness, "one")).toMatchObject({ type: "Approved" });
-    await harness
-      .as(asNode("w1"))
-      .create(kubernetes.Node, { apiVersion: "v1", kind: "Node", metadata: { name: "w1" } });
-    await harness.until(NodeBinding, { name: "w1" }, (binding) => binding?.spec.nodeUID !== undefined);
-    await harness.kube.delete(kubernetes.Node, { name: "w1" });
-    await harness.until(NodeBinding, { name: "w1" }, (binding) => binding?.spec.releasedAt !== undefined);
+    await comesAndGoes(harness, "w1");
     await harness.ask(bootstrapper("worker"), "other-name", { node: "w2", credential });
     expect(await harness.waits("other-name", "PlaceSpent")).toContain("let in w1");
     await harness.ask(bootstrapper("worker"), "other-key", { node: "w1", credential });
@@ -1122,12 +1124,7 @@ describe("a served configuration", () => {
     const others = await harness.serve("worker");
     await harness.ask(bootstrapper("worker"), "other", { node: "w1", credential: others });
     expect(await first(harness, "other")).toMatchObject({ type: "Approved" });
-    await harness
-      .as(asNode("w1"))
-      .create(kubernetes.Node, { apiVersion: "v1", kind: "Node", metadata: { name: "w1" } });
-    await harness.until(NodeBinding, { name: "w1" }, (binding) => binding?.spec.nodeUID !== undefined);
-    await harness.kube.delete(kubernetes.Node, { name: "w1" });
-    await harness.until(NodeBinding, { name: "w1" }, (binding) => binding?.spec.releasedAt !== undefined);
+    await comesAndGoes(harness, "w1");
     await harness.ask(bootstrapper("worker"), "back", { node: "w1", request, credential: next });
     await harness.waits("back", "PlaceSpent");
   });

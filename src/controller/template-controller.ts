@@ -3,7 +3,7 @@ import { kubernetes } from "../api/foreign/kubernetes.ts";
 import { MachineConfig } from "../api/kinds/machine-config.ts";
 import { fieldManagers } from "../api/names.ts";
 import { baseConfigs, kubeadmKubeletPath, kubeletPullSecretPath } from "../core/render/base-configs.ts";
-import { pullSecretKey, pullSecretOf } from "../core/render/pull-secret.ts";
+import { pullSecretKey, pullSecretOf, pullSecretSelection } from "../core/render/pull-secret.ts";
 import { isCurrent } from "../core/render/generated-config.ts";
 import { type TemplateProgress, templateStatus } from "../core/render/controller-config-of.ts";
 import { fileText } from "../core/render/config-file.ts";
@@ -24,10 +24,6 @@ export interface TemplateOptions {
 const reconcileAfterSeconds = 600;
 /** What kubeadm gives every machine that joins; other clusters have no such object. */
 const kubeadmKey = { namespace: "kube-system", name: "kubelet-config" } as const;
-const pullSecrets = {
-  namespace: pullSecretKey.namespace,
-  fieldSelector: `metadata.name=${pullSecretKey.name}`,
-} as const;
 
 /** Makes the base configurations of all machines from the ControllerConfig. */
 export function templateController(options: TemplateOptions): Controller {
@@ -43,7 +39,7 @@ export function templateController(options: TemplateOptions): Controller {
       }),
       watching({
         resource: kubernetes.Secret,
-        selection: pullSecrets,
+        selection: pullSecretSelection,
         concerns: (_change, caches) =>
           caches
             .of(ControllerConfig)
@@ -66,12 +62,14 @@ export function templateController(options: TemplateOptions): Controller {
       const config = caches.of(ControllerConfig).get(name);
       if (config === undefined || config.metadata.deletionTimestamp !== undefined) return done();
       try {
-        const secret = judgePullSecret(context);
         const kubeadm = await kube.get(kubernetes.ConfigMap, kubeadmKey, { signal });
         const before = fileText(caches.of(MachineConfig).get("01-worker-kubelet"), kubeadmKubeletPath);
+        // A ConfigMap that is gone makes no other cluster of it.
+        const kubeadmKubelet = kubeadm?.data?.["kubelet"] ?? before;
+        // Machines of kubeadm get no pull secret.
+        const secret: JudgedPullSecret = kubeadmKubelet === undefined ? judgePullSecret(context) : { text: undefined };
         const wanted = baseConfigs({
-          // A ConfigMap that is gone makes no other cluster of it.
-          kubeadmKubelet: kubeadm?.data?.["kubelet"] ?? before,
+          kubeadmKubelet,
           controllerConfig: config,
           pullSecret: secret.text,
           generatorVersion: options.generatorVersion,
@@ -94,9 +92,14 @@ export function templateController(options: TemplateOptions): Controller {
   };
 }
 
-/** The pull secret of machines. One that is not usable, or gone, takes no credentials from them. */
-function judgePullSecret({ caches }: Context): { readonly text: string | undefined; readonly problem?: string } {
-  const judged = pullSecretOf(caches.of(kubernetes.Secret, pullSecrets).list()[0]);
+interface JudgedPullSecret {
+  readonly text: string | undefined;
+  readonly problem?: string;
+}
+
+/** The pull secret of machines. One that is unusable or gone takes no credentials from them. */
+function judgePullSecret({ caches }: Context): JudgedPullSecret {
+  const judged = pullSecretOf(caches.of(kubernetes.Secret, pullSecretSelection).list()[0]);
   if (judged.verdict === "read") return { text: judged.text };
   const kept = fileText(caches.of(MachineConfig).get("00-worker"), kubeletPullSecretPath);
   if (judged.verdict === "absent" && kept === undefined) return { text: undefined };

@@ -32,6 +32,13 @@ export function folderOf(path: string): string {
   return cleanPath(path.slice(0, path.lastIndexOf("/") + 1));
 }
 
+/** Every folder above a clean path, the nearest first, without the root. */
+export function foldersAbove(path: string): readonly string[] {
+  const folders: string[] = [];
+  for (let end = path.lastIndexOf("/"); end > 0; end = path.lastIndexOf("/", end - 1)) folders.push(path.slice(0, end));
+  return folders;
+}
+
 /**
  * Finds the prefix that a path begins with, in time that grows with the logarithm of their number: configurations may
  * hold ten thousands of paths.

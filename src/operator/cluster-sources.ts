@@ -18,6 +18,7 @@ import {
   mergedRegistryCa,
   sourceMaps,
 } from "../core/render/controller-config-of.ts";
+import { pullSecretSelection } from "../core/render/pull-secret.ts";
 import type { TlsSecurityProfile } from "../core/certificates/tls-profile.ts";
 import { type MergedPullSecret, mergedPullSecret } from "../core/build/internal-pull-secret.ts";
 import { equalValues } from "../ignition/canonical.ts";
@@ -42,7 +43,7 @@ const dnsService = { namespace: "kube-system", fieldSelector: "metadata.name=kub
  * one machine alone has none.
  */
 const apiServerEndpoints = { namespace: "default", fieldSelector: "metadata.name=kubernetes" } as const;
-const pullSecret = { namespace: "openshift-config", fieldSelector: "metadata.name=pull-secret" } as const;
+const pullSecret = pullSecretSelection;
 const puller = { namespace, fieldSelector: `metadata.name=${objects.puller}` } as const;
 /** Accounts that machines which join ask for their certificates as. */
 export const nodeBootstrappers = { namespace: joinNamespace, labelSelector: labels.nodeBootstrapper } as const;

@@ -155,7 +155,7 @@ describe.skipIf(!hasKubernetes)("a machine that joins, on a real control plane",
       roleRef: { apiGroup: group, kind: "ClusterRole", name: prefix },
       subjects: [{ kind: "User", apiGroup: group, name: account }],
     } as never);
-    // That of another file may be going.
+    // Another test file may still be deleting it.
     await untilSeen(
       `${joinNamespace} is not being deleted`,
       () => kube.get(kubernetes.Namespace, { name: joinNamespace }),

@@ -24,18 +24,22 @@ export interface PathConflict {
   readonly second: PathClaim;
 }
 
+/** State folders that an ostree system links into /var: path below / → name below /var. Source: ostree docs/adapting-existing.md (main). */
+export const stateLinks = {
+  home: "home",
+  root: "roothome",
+  opt: "opt",
+  srv: "srv",
+  mnt: "mnt",
+  "usr/local": "usrlocal",
+} as const;
+
 /**
- * Folders that are symbolic links on every machine with an ostree system, and their targets. Sources: ostree
- * docs/adapting-existing.md (main), coreos/rpm-ostree rust/src/composepost.rs (main), systemd tmpfiles.d/{var,legacy}.conf
- * (main).
+ * Folders that are symbolic links on every machine with an ostree system, and their targets. Sources: see above;
+ * coreos/rpm-ostree rust/src/composepost.rs (main), systemd tmpfiles.d/{var,legacy}.conf (main).
  */
-const systemLinks = [
-  ["/home", "/var/home"],
-  ["/mnt", "/var/mnt"],
-  ["/opt", "/var/opt"],
-  ["/root", "/var/roothome"],
-  ["/srv", "/var/srv"],
-  ["/usr/local", "/var/usrlocal"],
+const systemLinks: readonly (readonly [link: string, target: string])[] = [
+  ...Object.entries(stateLinks).map(([link, folder]) => [`/${link}`, `/var/${folder}`] as const),
   ["/media", "/run/media"],
   ["/var/run", "/run"],
   ["/var/lock", "/run/lock"],
@@ -43,7 +47,7 @@ const systemLinks = [
   ["/sbin", "/usr/sbin"],
   ["/lib", "/usr/lib"],
   ["/lib64", "/usr/lib64"],
-] as const;
+];
 
 /** A clean path with the links of the system resolved. */
 export function placeOf(path: string): string {

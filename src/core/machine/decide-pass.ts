@@ -327,7 +327,7 @@ function decideDrift(
   const drift = changes.map(describeDrift);
   const has = notesOf(view);
   const { healedDrift } = memory;
-  // What a boot decides is not put right without one, and a boot is the pool's to grant.
+  // Applying content changes nothing that only a boot decides, and only the pool grants a boot.
   const mayHeal =
     has[annotations.driftPolicy] === "settle" && target.config.imageContent === "full" && !changes.some(isSystemChange);
   if (mayHeal && (healedDrift?.drift !== drift.join() || view.now - healedDrift.at > healAgainMs))
@@ -356,8 +356,8 @@ function decideDrift(
 }
 
 /**
- * What differs on a machine that has its target, and may not be put right: drift, and everything whose repair would disrupt
- * what runs there, such as the traces of an account that was removed by hand.
+ * Differences that the daemon must not repair on a machine that has its target: drift, and every difference whose repair would
+ * disrupt the machine, such as the SSH keys of an account that somebody removed.
  */
 function unaskedChanges(plan: ChangePlan, observed: ObservedNode): readonly Change[] {
   const drift = driftOf(observed);

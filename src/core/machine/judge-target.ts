@@ -1,4 +1,5 @@
 import { hostPaths } from "../../api/names.ts";
+import { foldersAbove } from "../../ignition/clean-path.ts";
 import { isCredential } from "../config/image-content.ts";
 import type { NodeConfig, WantedEntry } from "../config/node-config.ts";
 import { supportedExtensions } from "../config/validate-machine-config.ts";
@@ -86,15 +87,15 @@ const writtenFiles = (target: NodeConfig) =>
     wanted.kind === "file" && (target.imageContent !== "full" || isCredential(path)) ? [[path, wanted] as const] : [],
   );
 
-/** One file under two names is what the last one says, and differs from what the first one says at every look. */
+/** A file with two names has the content that was written last, so it always differs from one of the entries. */
 const twiceProblems = ({ twice }: ObservedNode): readonly TargetProblem[] =>
   twice.map(([where = "", ...others]) => ({
     where,
-    reason: `is the same file as ${others.join(" and ")} on this machine, by way of a link above it`,
+    reason: `is the same file as ${others.join(" and ")} on this machine, through a link above it`,
     remedy: `name it once: mco blame ${where} and mco blame ${others.join(" ")} show the MachineConfigs`,
   }));
 
-/** Where something is in the way that the daemon neither brought nor can put back. */
+/** Entries whose place is taken by something that the daemon did not bring and could not restore. */
 function placeProblems(node: ObservedNode, target: NodeConfig): readonly TargetProblem[] {
   return [...target.entries].flatMap(([where, wanted]): readonly TargetProblem[] => {
     if (wanted.kind === "absent" || (target.imageContent === "full" && !isCredential(where))) return [];
@@ -128,13 +129,6 @@ function placeProblems(node: ObservedNode, target: NodeConfig): readonly TargetP
 function isInTheWay(path: string, { entries, originals }: ObservedNode, target: NodeConfig): boolean {
   if (entries.get(path)?.kind !== "file") return false;
   return target.entries.has(path) || !(path in originals.paths) || originals.paths[path] !== null;
-}
-
-/** Every folder above a path, without the root. */
-export function foldersAbove(path: string): readonly string[] {
-  const folders: string[] = [];
-  for (let end = path.lastIndexOf("/"); end > 0; end = path.lastIndexOf("/", end - 1)) folders.push(path.slice(0, end));
-  return folders;
 }
 
 function fileProblems(node: ObservedNode, target: NodeConfig): readonly TargetProblem[] {

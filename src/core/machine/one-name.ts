@@ -1,7 +1,7 @@
 import type { NodeConfig, WantedEntry } from "../config/node-config.ts";
 import type { OriginalEntry, Originals } from "./content-gap.ts";
 
-/** What names of entries are taken from: they may name one entry twice, by way of links above it. */
+/** Where names of entries come from. Through links above it, an entry can have several names. */
 interface Named {
   readonly target: NodeConfig;
   readonly previous: NodeConfig | undefined;
@@ -58,7 +58,7 @@ function renamed(
   return under;
 }
 
-/** Of two originals of one entry, the later one is what the first configuration brought. */
+/** If an entry has two recorded originals, the later one is the content of an earlier configuration. */
 function originalsRenamed(
   paths: Originals["paths"],
   others: ReadonlyMap<string, string>,

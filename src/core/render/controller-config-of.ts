@@ -511,7 +511,7 @@ export function templateStatus(
       progress.at === "running" ? `syncing towards (${generation}) generation` : "",
     ),
     condition(types.failing, progress.at === "failing", progress.at === "failing" ? progress.message : ""),
-    // Which there is no reason to speak of on most clusters.
+    // The reference does not know this condition: a cluster that never refused an input does not have it.
     ...(refused === "" && conditionOf(before, types.inputRefused) === undefined
       ? []
       : [condition(types.inputRefused, refused !== "", refused)]),

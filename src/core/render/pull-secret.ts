@@ -5,6 +5,12 @@ import { textOfBase64 } from "./base-configs.ts";
 /** The cluster's pull secret, which machines have as the credentials of their kubelet and container runtime. */
 export const pullSecretKey = { namespace: "openshift-config", name: "pull-secret" } as const;
 
+/** Selects that Secret alone: rights to watch it name it. */
+export const pullSecretSelection = {
+  namespace: pullSecretKey.namespace,
+  fieldSelector: `metadata.name=${pullSecretKey.name}`,
+} as const;
+
 export type PullSecret =
   | { readonly verdict: "absent" }
   /** `text`: JSON without space between its parts, as the reference writes it. */

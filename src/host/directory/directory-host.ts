@@ -1,6 +1,7 @@
 import { createHash, randomUUID } from "node:crypto";
 import { lstat, readlink, readdir } from "node:fs/promises";
 import { join, relative } from "node:path";
+import { stateLinks } from "../../core/config/path-conflicts.ts";
 import { McoError } from "../../api/errors.ts";
 import { hostPaths } from "../../api/names.ts";
 import { withPasswordField } from "../accounts.ts";
@@ -80,16 +81,6 @@ interface Faults {
   readonly finalise?: string;
   readonly brokenUnits?: readonly string[];
 }
-
-/** State folders that the system's own tree links into /var (ostree, "Adapting existing mainstream distributions"). */
-const stateLinks = {
-  home: "home",
-  root: "roothome",
-  opt: "opt",
-  srv: "srv",
-  mnt: "mnt",
-  "usr/local": "usrlocal",
-} as const;
 
 const rootOnly = { mode: 0o600, uid: 0, gid: 0 } as const;
 const plainFolder = { kind: "folder", mode: 0o755, uid: 0, gid: 0 } as const;
