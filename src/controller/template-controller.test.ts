@@ -93,6 +93,22 @@ describe("the pull secret of a cluster", () => {
     },
   );
 
+  test("is nothing to machines of kubeadm, whatever it is [controller-template-4]", async () => {
+    const secret = await PullSecret.make();
+    await secret.harness.act(() =>
+      secret.harness.kube.create(kubernetes.ConfigMap, {
+        apiVersion: "v1",
+        kind: "ConfigMap",
+        metadata: { name: "kubelet-config", namespace: "kube-system" },
+        data: { kubelet: "kind: KubeletConfiguration\n" },
+      }),
+    );
+    await secret.put("[]");
+    expect(await secret.onMachines()).toBeUndefined();
+    expect(await secret.condition("completed")).toMatch(/^True: /);
+    expect(await secret.condition("inputRefused")).toBe("undefined: undefined");
+  });
+
   test("that was deleted takes no credentials from machines [controller-template-3]", async () => {
     const secret = await PullSecret.make(JSON.stringify(good));
     await secret.remove();
