@@ -1,10 +1,12 @@
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex } from "@noble/hashes/utils.js";
 import { hostPaths } from "../api/names.ts";
-import type { NodeConfig } from "../core/config/node-config.ts";
+import { type NodeConfig, managedUnits } from "../core/config/node-config.ts";
 import type { ObservedEntry, OriginalEntry, Originals } from "../core/machine/content-gap.ts";
 import { uncovered } from "../core/machine/image-content-plan.ts";
 import { isKubeconfig } from "../core/text/is-kubeconfig.ts";
+import { vendorUnitFolder } from "../core/config/install-links.ts";
+import { templateOf } from "../core/config/unit-name.ts";
 import { encodeBase64, textOf } from "../ignition/data-url.ts";
 import type { Owner } from "../ignition/types.ts";
 import type { Host, HostEntry } from "../host/host.ts";
@@ -99,6 +101,7 @@ export async function observeHost(
   const actedOn = documents.ledger === undefined ? [] : [...owedUnits(documents.ledger), ...(known.actedOn ?? [])];
   const units = [...new Set([...named.units, ...actedOn])];
   const states = units.length === 0 ? new Map<string, { enablement: string }>() : await host.units.state(units, signal);
+  const shippedUnits = await shippedOf(host, [...named.units], signal);
   const accounts = await observeAccounts(host, named, signal);
   return {
     bootId,
@@ -108,6 +111,7 @@ export async function observeHost(
     fips,
     entries,
     enablement: new Map([...states].map(([name, { enablement }]) => [name, enablement])),
+    shippedUnits,
     ...accounts,
     originals,
     ledger: documents.ledger,
@@ -118,6 +122,15 @@ export async function observeHost(
     payload,
     settled: documents.settled,
   };
+}
+
+/** Units that the OS ships, themselves or their template. */
+async function shippedOf(host: Host, names: readonly string[], signal: AbortSignal): Promise<ReadonlySet<string>> {
+  const shipped = new Set<string>();
+  for (const name of names)
+    for (const file of new Set([name, templateOf(name)]))
+      if ((await host.files.read(`${vendorUnitFolder}/${file}`, signal))?.kind === "file") shipped.add(name);
+  return shipped;
 }
 
 const owedUnits = ({ owes }: Ledger): readonly string[] => owes.flatMap((owed) => ("unit" in owed ? [owed.unit] : []));
@@ -144,10 +157,7 @@ function namedBy(configs: readonly NodeConfig[], originals: Originals, isNew: bo
       ...Object.keys(originals.paths),
       ...(born === undefined ? [] : [...born.folders.keys(), ...born.links.keys(), ...born.appends.keys()]),
     ]),
-    units: new Set([
-      ...configs.flatMap(({ enablement }) => [...enablement.keys()]),
-      ...Object.keys(originals.enablement),
-    ]),
+    units: new Set([...configs.flatMap((config) => [...managedUnits(config)]), ...Object.keys(originals.enablement)]),
     accounts: new Set([
       ...configs.flatMap(({ passwords }) => [...passwords.keys()]),
       ...Object.keys(originals.passwords),
