@@ -1,12 +1,14 @@
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex } from "@noble/hashes/utils.js";
 import { hostPaths } from "../api/names.ts";
-import type { NodeConfig } from "../core/config/node-config.ts";
+import { type NodeConfig, managedUnits } from "../core/config/node-config.ts";
 import type { ObservedEntry, OriginalEntry, Originals } from "../core/machine/content-gap.ts";
 import { underOneName } from "../core/machine/one-name.ts";
 import { uncovered } from "../core/machine/image-content-plan.ts";
 import { isKubeconfig } from "../core/text/is-kubeconfig.ts";
 import { foldersAbove } from "../ignition/clean-path.ts";
+import { vendorUnitFolder } from "../core/config/install-links.ts";
+import { templateOf } from "../core/config/unit-name.ts";
 import { encodeBase64, textOf } from "../ignition/data-url.ts";
 import type { Owner } from "../ignition/types.ts";
 import type { Host, HostEntry } from "../host/host.ts";
@@ -112,6 +114,7 @@ export async function observeHost(
   const actedOn = documents.ledger === undefined ? [] : [...owedUnits(documents.ledger), ...(known.actedOn ?? [])];
   const units = [...new Set([...named.units, ...actedOn])];
   const states = units.length === 0 ? new Map<string, { enablement: string }>() : await host.units.state(units, signal);
+  const shippedUnits = await shippedOf(host, [...named.units], signal);
   const accounts = await observeAccounts(host, named, signal);
   return {
     bootId,
@@ -122,6 +125,7 @@ export async function observeHost(
     twice,
     entries,
     enablement: new Map([...states].map(([name, { enablement }]) => [name, enablement])),
+    shippedUnits,
     ...accounts,
     originals,
     ledger: documents.ledger,
@@ -188,6 +192,15 @@ async function goesAway(
   return true;
 }
 
+/** Units that the OS ships, themselves or their template. */
+async function shippedOf(host: Host, names: readonly string[], signal: AbortSignal): Promise<ReadonlySet<string>> {
+  const shipped = new Set<string>();
+  for (const name of names)
+    for (const file of new Set([name, templateOf(name)]))
+      if ((await host.files.read(`${vendorUnitFolder}/${file}`, signal))?.kind === "file") shipped.add(name);
+  return shipped;
+}
+
 const owedUnits = ({ owes }: Ledger): readonly string[] => owes.flatMap((owed) => ("unit" in owed ? [owed.unit] : []));
 
 /** Everything of a machine that configurations, and the content managed before them, refer to. */
@@ -212,10 +225,7 @@ function namedBy(configs: readonly NodeConfig[], originals: Originals, isNew: bo
       ...Object.keys(originals.paths),
       ...(born === undefined ? [] : [...born.folders.keys(), ...born.links.keys(), ...born.appends.keys()]),
     ]),
-    units: new Set([
-      ...configs.flatMap(({ enablement }) => [...enablement.keys()]),
-      ...Object.keys(originals.enablement),
-    ]),
+    units: new Set([...configs.flatMap((config) => [...managedUnits(config)]), ...Object.keys(originals.enablement)]),
     accounts: new Set([
       ...configs.flatMap(({ passwords }) => [...passwords.keys()]),
       ...Object.keys(originals.passwords),

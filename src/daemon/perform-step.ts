@@ -2,8 +2,8 @@ import { McoError } from "../api/errors.ts";
 import type { MachineConfig } from "../api/kinds/machine-config.ts";
 import { hostPaths, imageLabels } from "../api/names.ts";
 import { type Consequence, sameConsequence } from "../core/config/change.ts";
-import { type NodeConfig, type WantedEntry, emptyNodeConfig } from "../core/config/node-config.ts";
-import type { OriginalEntry, Originals } from "../core/machine/content-gap.ts";
+import { type NodeConfig, type WantedEntry, emptyNodeConfig, managedUnits } from "../core/config/node-config.ts";
+import { type OriginalEntry, type Originals, originalEnablement } from "../core/machine/content-gap.ts";
 import {
   type Payload,
   type PayloadEntry,
@@ -179,7 +179,7 @@ async function openLedger(step: Step & { do: "openLedger" }, site: StepContext, 
   for (const path of step.paths) paths[path] = originalOf(await host.files.read(path, signal));
   const enablement = {
     ...site.originals.enablement,
-    ...Object.fromEntries(step.units.map((unit) => [unit, observed.enablement.get(unit) ?? "absent"])),
+    ...Object.fromEntries(step.units.map((unit) => [unit, originalEnablement(unit, observed)])),
   };
   const passwords = {
     ...site.originals.passwords,
@@ -314,6 +314,7 @@ async function closeLedger(site: StepContext, signal: AbortSignal): Promise<void
   await host.files.remove(hostPaths.force, signal);
   await writeCurrent(host, machineConfig, pairOf(config)?.image, signal);
   await forgetPayloads(host, documents, true, signal);
+  const managed = managedUnits(config);
   const hidden =
     config.imageContent === "full" ? (originals.hidden ?? []).filter((path) => config.entries.has(path)) : [];
   const keep = <T>(record: Readonly<Record<string, T>>, has: (key: string) => boolean) =>
@@ -323,7 +324,7 @@ async function closeLedger(site: StepContext, signal: AbortSignal): Promise<void
     {
       paths: keep(originals.paths, (path) => config.entries.has(path)),
       ...(hidden.length === 0 ? {} : { hidden }),
-      enablement: keep(originals.enablement, (unit) => config.enablement.has(unit)),
+      enablement: keep(originals.enablement, (unit) => managed.has(unit)),
       passwords: keep(originals.passwords, (user) => config.passwords.has(user)),
       kernelArguments: originals.kernelArguments,
       ownKernelArguments: [],

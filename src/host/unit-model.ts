@@ -1,6 +1,13 @@
 import { McoError } from "../api/errors.ts";
 import { hostPaths } from "../api/names.ts";
-import { installLinks, unitFolder } from "../core/config/install-links.ts";
+import {
+  type Enabling,
+  type UnitFile,
+  enablingOf,
+  unitFolder,
+  vendorUnitFolder,
+} from "../core/config/install-links.ts";
+import { readUnitName, templateOf } from "../core/config/unit-name.ts";
 import type { Enablement, HostFiles, HostUnits, UnitState } from "./host.ts";
 
 /**
@@ -42,7 +49,6 @@ export const configurationOf: Readonly<Record<string, readonly string[]>> = {
  */
 const caTrust = "coreos-update-ca-trust.service";
 
-export const vendorUnitFolder = "/usr/lib/systemd/system";
 /** The machine's own presets count before the vendor's of the same name (systemd.preset(5)). */
 const presetFolders = ["/etc/systemd/system-preset", "/usr/lib/systemd/system-preset"] as const;
 
@@ -69,21 +75,32 @@ const earlyServices: ReadonlySet<string> = new Set([
 
 const text = (contents: Uint8Array) => new TextDecoder().decode(contents);
 
-async function unitText(
+/** The file of a unit: the machine's own, or the OS's; an instance has its template's where it has none of its own. */
+async function unitFile(
   support: UnitModelSupport,
   name: string,
   signal: AbortSignal,
-): Promise<{ text: string; masked: boolean } | undefined> {
+): Promise<UnitFile | "masked" | undefined> {
   for (const folder of [unitFolder, vendorUnitFolder]) {
-    const entry = await support.files.read(`${folder}/${name}`, signal);
-    if (entry?.kind === "link") {
-      if (entry.target === "/dev/null") return { text: "", masked: true };
-      continue;
-    }
-    if (entry?.kind === "file") return { text: text(entry.contents), masked: false };
+    const path = `${folder}/${name}`;
+    const entry = await support.files.read(path, signal);
+    if (entry?.kind === "link" && entry.target === "/dev/null") return "masked";
+    if (entry?.kind === "file") return { path, texts: [text(entry.contents)] };
   }
   return undefined;
 }
+
+const lastOf = (path: string): string => path.slice(path.lastIndexOf("/") + 1);
+
+/** A link below {@link unitFolder}. */
+interface UnitLink {
+  readonly path: string;
+  readonly target: string;
+}
+
+/** Links that mean a unit: in a folder of dependencies by their name; elsewhere they are other names of their target. */
+const isLinkOf = ({ path, target }: UnitLink, name: string): boolean =>
+  /\.(wants|requires)\/[^/]+$/.test(path) ? lastOf(path) === name : lastOf(target) === name;
 
 /** Whether a name is like a pattern of glob(7) with `*` and `?`. */
 const isLike = (pattern: string, name: string): boolean =>
@@ -104,16 +121,55 @@ export interface UnitModel extends HostUnits {
 export function unitModel(support: UnitModelSupport): UnitModel {
   const { files } = support;
 
-  async function enablement(name: string, signal: AbortSignal): Promise<Enablement> {
-    const unit = await unitText(support, name, signal);
+  /** Every link below the folder of units. */
+  async function unitLinks(signal: AbortSignal): Promise<readonly UnitLink[]> {
+    const links: UnitLink[] = [];
+    for (const path of await support.listTree(unitFolder)) {
+      const entry = await files.read(path, signal);
+      if (entry?.kind === "link") links.push({ path, target: entry.target });
+    }
+    return links;
+  }
+
+  /** What enabling a unit makes; the files that it needs are found on the way. */
+  async function enabling(name: string, signal: AbortSignal): Promise<Enabling> {
+    const found = new Map<string, UnitFile | "masked" | undefined>();
+    for (;;) {
+      const missing = new Set<string>();
+      const result = enablingOf(name, (unit) => {
+        if (!found.has(unit)) missing.add(unit);
+        return found.get(unit);
+      });
+      if (missing.size === 0) return result;
+      for (const unit of missing) found.set(unit, await unitFile(support, unit, signal));
+    }
+  }
+
+  async function fileOf(name: string, signal: AbortSignal): Promise<UnitFile | "masked" | undefined> {
+    const template = templateOf(name);
+    const file = await unitFile(support, name, signal);
+    return file ?? (template === name ? undefined : unitFile(support, template, signal));
+  }
+
+  async function enablement(name: string, signal: AbortSignal, known?: readonly UnitLink[]): Promise<Enablement> {
+    const unit = await fileOf(name, signal);
     if (unit === undefined) return "absent";
-    if (unit.masked) return "masked";
-    const links = installLinks(name, unit.text);
-    if (links.length === 0) return "static";
+    if (unit === "masked") return "masked";
+    const { own } = await enabling(name, signal);
+    const names = new Set([name, ...own.map(({ path }) => lastOf(path))]);
+    const links = known ?? (await unitLinks(signal));
+    const isTemplate = readUnitName(name)?.kind === "template";
+    // A template is enabled by the link of its default instance: others are units of their own.
+    if (
+      links.some((link) =>
+        isTemplate ? own.some(({ path }) => path === link.path) : isLinkOf(link, name) && names.has(lastOf(link.path)),
+      )
+    )
+      return "enabled";
+    if (own.length === 0) return "static";
     // An image enables what it ships where only it can write.
-    for (const { path } of links)
-      for (const at of [path, path.replace(unitFolder, vendorUnitFolder)])
-        if ((await files.read(at, signal))?.kind === "link") return "enabled";
+    for (const { path } of own)
+      if ((await files.read(path.replace(unitFolder, vendorUnitFolder), signal))?.kind === "link") return "enabled";
     return "disabled";
   }
 
@@ -216,32 +272,41 @@ export function unitModel(support: UnitModelSupport): UnitModel {
   return {
     async state(names, signal) {
       const model = await support.load();
+      const links = await unitLinks(signal);
       const result = new Map<string, UnitState>();
       for (const name of names)
-        result.set(name, { enablement: await enablement(name, signal), activity: activityOf(model.services[name]) });
+        result.set(name, {
+          enablement: await enablement(name, signal, links),
+          activity: activityOf(model.services[name]),
+        });
       return result;
     },
     async enable(name, signal) {
-      const unit = await unitText(support, name, signal);
-      const problem = unusable(unit === undefined ? "absent" : unit.masked ? "masked" : "disabled");
-      if (unit === undefined || problem !== undefined) throw refusal("enable", name, problem ?? "");
+      const { links, problems } = await enabling(name, signal);
       await files.write(
-        installLinks(name, unit.text).map(({ path, target }) => ({ path, entry: { kind: "link", target } as const })),
+        links.map(({ path, target }) => ({ path, entry: { kind: "link", target } as const })),
         signal,
       );
+      if (problems.length > 0) throw refusal("enable", name, problems.join("; "));
     },
     async disable(name, signal) {
-      for (const path of await support.listTree(unitFolder)) {
-        const parts = path.slice(unitFolder.length + 1).split("/");
-        const isWants = parts.length === 2 && parts[1] === name && /\.(wants|requires)$/.test(parts[0] ?? "");
-        const entry = isWants || parts.length === 1 ? await files.read(path, signal) : undefined;
-        if (entry?.kind === "link" && entry.target === `${unitFolder}/${name}`) await files.remove(path, signal);
-      }
+      const unit = await fileOf(name, signal);
+      if (unit === "masked") return;
+      // Without a file, what is named like it goes.
+      const { units } = unit === undefined ? { units: [name] } : await enabling(name, signal);
+      const gone = new Set([name, ...units]);
+      for (const { path, target } of await unitLinks(signal))
+        if (target !== "/dev/null" && (gone.has(lastOf(path)) || gone.has(lastOf(target))))
+          await files.remove(path, signal);
     },
     async preset(name, signal) {
       if (unusable(await enablement(name, signal)) !== undefined) return;
-      const wanted = await presetOf(name, signal);
-      await (wanted ? this.enable(name, signal) : this.disable(name, signal));
+      if (!(await presetOf(name, signal))) return this.disable(name, signal);
+      const { links } = await enabling(name, signal);
+      await files.write(
+        links.map(({ path, target }) => ({ path, entry: { kind: "link", target } as const })),
+        signal,
+      );
     },
     async presetAll(signal) {
       for (const path of await support.listTree(vendorUnitFolder))

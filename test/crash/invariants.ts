@@ -7,8 +7,7 @@ import { foldBook } from "../../src/core/books/fold-book.ts";
 import { journalOfNode, ringLimits } from "../../src/core/books/journal.ts";
 import { linesOnDisk } from "../../src/daemon/machine-books.ts";
 import { type NodeConfig, type WantedEntry, emptyNodeConfig } from "../../src/core/config/node-config.ts";
-import { installLinks, unitFolder } from "../../src/core/config/install-links.ts";
-import { vendorUnitFolder } from "../../src/host/unit-model.ts";
+import { enablingOf, unitFolder, vendorUnitFolder } from "../../src/core/config/install-links.ts";
 import { canary, images, nodeConfig } from "./contents.ts";
 import { needsDrain, owesDrain } from "./needs-drain.ts";
 import { readingsOf } from "./subjects.ts";
@@ -342,7 +341,8 @@ export class Keeper {
       for (const link of links) if (link.endsWith(`/${name}`)) links.delete(link);
       const text = textOf(name);
       // No preset of these images disables anything: units that a configuration leaves to presets are enabled.
-      if (enabled !== false && text !== undefined) for (const { path } of installLinks(name, text)) links.add(path);
+      if (enabled !== false && text !== undefined)
+        for (const { path } of enablingOf(name, () => ({ path: name, texts: [text] })).own) links.add(path);
     }
     return links;
   }

@@ -5,7 +5,7 @@ import { hostPaths } from "../../api/names.ts";
 import { encodeBase64, textOf } from "../../ignition/data-url.ts";
 import { isRecord } from "../../ignition/shape.ts";
 import type { Owner } from "../../ignition/types.ts";
-import { installLinks, unitFolder } from "./install-links.ts";
+import { type FindUnit, enablingOf, unitFolder, vendorUnitFolder } from "./install-links.ts";
 import { certificatePaths } from "../certificates/machine-certificates.ts";
 import type { FolderOwner, NodeConfig, WantedEntry } from "./node-config.ts";
 import { readVersionOne } from "../text/versioned-document.ts";
@@ -275,11 +275,9 @@ ExecStart=/usr/local/bin/mco settle
 WantedBy=multi-user.target
 `;
 
-/** Folders of units in images, and the units that a boot starts. */
-const vendorUnits = "/usr/lib/systemd/system";
 const settleEntries: readonly LayerEntry[] = [
   {
-    path: `${vendorUnits}/${hostPaths.settleUnit}`,
+    path: `${vendorUnitFolder}/${hostPaths.settleUnit}`,
     kind: "file",
     contents: utf8ToBytes(settleUnitText),
     mode: 0o644,
@@ -287,7 +285,7 @@ const settleEntries: readonly LayerEntry[] = [
     gid: 0,
   },
   {
-    path: `${vendorUnits}/multi-user.target.wants/${hostPaths.settleUnit}`,
+    path: `${vendorUnitFolder}/multi-user.target.wants/${hostPaths.settleUnit}`,
     kind: "link",
     target: `../${hostPaths.settleUnit}`,
   },
@@ -311,10 +309,15 @@ export function layerEntries(config: NodeConfig, owners: OwnerIds): readonly Lay
     if (entry.kind === "link") add({ path, kind: "link", target: entry.target });
     else add({ path, kind: "file", contents: entry.contents, ...numbered(entry, owners, path) });
   }
+  const find: FindUnit = (name) => {
+    const path = `${unitFolder}/${name}`;
+    const unit = config.entries.get(path);
+    if (unit?.kind === "link") return "masked";
+    return unit?.kind === "file" ? { path, texts: [textOf(unit.contents) ?? ""] } : undefined;
+  };
   for (const [name, { enabled, installable }] of config.enablement) {
-    const unit = config.entries.get(`${unitFolder}/${name}`);
-    if (enabled !== true || !installable || unit?.kind !== "file") continue;
-    for (const { path, target } of installLinks(name, textOf(unit.contents) ?? ""))
+    if (enabled !== true || !installable) continue;
+    for (const { path, target } of enablingOf(name, find).links)
       if (!entries.has(path)) add({ path, kind: "link", target });
   }
   for (const entry of settleEntries) add(entry);

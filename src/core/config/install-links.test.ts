@@ -1,16 +1,82 @@
 import { expect, test } from "vitest";
-import { installLinks } from "./install-links.ts";
+import { type FindUnit, enablingOf, unitFolder } from "./install-links.ts";
 
-test("a unit is linked by the names that its section gives, with specifiers", () => {
-  const unit = "[Unit]\nAlias=no.service\n[Install]\nWantedBy=multi-user.target a@%i.service\nAlias=b\\x2dc.service";
-  expect(installLinks("x.service", unit).map(({ path }) => path)).toEqual([
-    "/etc/systemd/system/multi-user.target.wants/x.service",
-    "/etc/systemd/system/a@%i.service.wants/x.service",
-    "/etc/systemd/system/b\\x2dc.service",
+const at = (name: string) => `${unitFolder}/${name}`;
+const units =
+  (texts: Readonly<Record<string, string>>): FindUnit =>
+  (name) => {
+    const text = texts[name];
+    return text === undefined ? undefined : { path: at(name), texts: [text] };
+  };
+const linksOf = (name: string, texts: Readonly<Record<string, string>>) =>
+  enablingOf(name, units(texts)).links.map(({ path, target }) => [path.slice(unitFolder.length + 1), target]);
+const install = (lines: string) => `[Service]\nExecStart=/bin/true\n[Install]\n${lines}\n`;
+
+test.for([
+  {
+    title: "a template by its default instance",
+    name: "probe@.service",
+    texts: { "probe@.service": install("WantedBy=m.target\nDefaultInstance=a") },
+    links: [["m.target.wants/probe@a.service", at("probe@.service")]],
+  },
+  {
+    title: "an instance by its own name, whatever the default is",
+    name: "probe@eth0.service",
+    texts: { "probe@.service": install("WantedBy=m.target t@%i.target\nDefaultInstance=a") },
+    links: [
+      ["m.target.wants/probe@eth0.service", at("probe@.service")],
+      ["t@eth0.target.wants/probe@eth0.service", at("probe@.service")],
+    ],
+  },
+  {
+    title: "a template without an instance only where the other unit has one",
+    name: "plain@.service",
+    texts: { "plain@.service": install("WantedBy=m.target x@.target") },
+    links: [["x@.target.wants/plain@.service", at("plain@.service")]],
+  },
+  {
+    title: "a list that goes on after a backslash, and past a comment",
+    name: "main.service",
+    texts: { "main.service": install("WantedBy=a.target \\\n# no\n  b.target") },
+    links: [
+      ["a.target.wants/main.service", at("main.service")],
+      ["b.target.wants/main.service", at("main.service")],
+    ],
+  },
+  {
+    title: "the units that it names, too",
+    name: "main.service",
+    texts: {
+      "main.service": install("Also=helper.socket gone.service\nAlias=other.service"),
+      "helper.socket": "[Install]\nWantedBy=sockets.target\nAlso=main.service",
+    },
+    links: [
+      ["other.service", at("main.service")],
+      ["sockets.target.wants/helper.socket", at("helper.socket")],
+    ],
+  },
+  {
+    title: "nothing of a list that an empty assignment cleared",
+    name: "reset.service",
+    texts: { "reset.service": install("WantedBy=old.target\nWantedBy=\nWantedBy=new.target") },
+    links: [["new.target.wants/reset.service", at("reset.service")]],
+  },
+])("enabling links $title [install-links-2]", ({ name, texts, links }) => {
+  expect(linksOf(name, texts as Readonly<Record<string, string>>)).toEqual(links);
+});
+
+test("what systemctl refuses is a problem [install-links-3]", () => {
+  const problemsOf = (name: string, texts: Readonly<Record<string, string>>) => enablingOf(name, units(texts)).problems;
+  expect(problemsOf("plain@.service", { "plain@.service": install("WantedBy=m.target") })).toEqual([
+    "plain@.service: WantedBy=m.target needs an instance: the template has no DefaultInstance",
+  ]);
+  expect(problemsOf("a.service", {})).toEqual(["a.service does not exist"]);
+  expect(problemsOf("a.service", { "a.service": install("Alias=b.socket") })).toEqual([
+    "a.service: Alias=b.socket cannot be a name of it",
   ]);
 });
 
 test("no link leaves the folder of units [install-links-1]", () => {
-  const unit = "[Install]\nAlias=../../cron.d/x /etc/passwd .. .\nWantedBy=../../../tmp/a\nRequiredBy=a/b";
-  expect(installLinks("x.service", unit)).toEqual([]);
+  const text = "[Install]\nAlias=../../cron.d/x /etc/passwd .. .\nWantedBy=../../../tmp/a\nRequiredBy=a/b";
+  expect(linksOf("x.service", { "x.service": text })).toEqual([]);
 });

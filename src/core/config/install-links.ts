@@ -1,23 +1,225 @@
+import { type InstallSection, readInstallSection } from "./install-section.ts";
+import { type UnitName, instanceOf, isInstanceName, readUnitName, templateOf } from "./unit-name.ts";
+
 export const unitFolder = "/etc/systemd/system";
+/** Units that the OS ships. */
+export const vendorUnitFolder = "/usr/lib/systemd/system";
 
-/** A name that systemd takes for a unit, with specifiers (systemd.unit(5)): no path, which would lead out of the folder. */
-const isUnitName = (word: string): boolean => /^[A-Za-z0-9:_.@%\\-]+$/.test(word) && !/^\.+$/.test(word);
+/** A unit file that systemd would find, with its drop-ins. */
+export interface UnitFile {
+  readonly path: string;
+  /** The file, then its drop-ins. */
+  readonly texts: readonly string[];
+}
 
-/** Links that `systemctl enable` makes for the [Install] section (systemd.unit(5)): WantedBy, RequiredBy, Alias. */
-export function installLinks(name: string, unit: string): readonly { path: string; target: string }[] {
-  const links: { path: string; target: string }[] = [];
-  let inInstall = false;
-  for (const raw of unit.split("\n")) {
-    const line = raw.trim();
-    if (line.startsWith("[")) inInstall = line === "[Install]";
-    const match = inInstall ? /^(WantedBy|RequiredBy|Alias)\s*=\s*(.*)$/.exec(line) : null;
-    if (match === null) continue;
-    const [, key = "", values = ""] = match;
-    for (const value of values.split(/\s+/).filter(isUnitName)) {
-      const target = `${unitFolder}/${name}`;
-      if (key === "Alias") links.push({ path: `${unitFolder}/${value}`, target });
-      else links.push({ path: `${unitFolder}/${value}.${key === "WantedBy" ? "wants" : "requires"}/${name}`, target });
+/** What systemd finds under exactly this name. */
+export type FindUnit = (name: string) => UnitFile | "masked" | undefined;
+
+export interface InstallLink {
+  readonly path: string;
+  readonly target: string;
+}
+
+/** The result of `systemctl enable` for one unit. */
+export interface Enabling {
+  readonly links: readonly InstallLink[];
+  /** Those of the unit itself. */
+  readonly own: readonly InstallLink[];
+  /** Units whose links are among them: the unit, and those that its `Also=` names. */
+  readonly units: readonly string[];
+  /** Every other unit that an `Also=` on the way names, whether it exists or not. */
+  readonly also: readonly string[];
+  /** Why systemctl reports a failure; the links are made nevertheless. */
+  readonly problems: readonly string[];
+}
+
+interface Found {
+  readonly name: string;
+  readonly file: UnitFile;
+  readonly section: InstallSection;
+  /** `undefined` where there is none, or where it counts for nothing. */
+  readonly defaultInstance: string | undefined;
+}
+
+/**
+ * Which links `systemctl enable` makes for a unit below {@link unitFolder}: systemd.unit(5); systemd/systemd
+ * src/shared/install.c (v252). Specifiers that only a running machine knows (`%H`, `%m`, `%v` …) are not expanded: a
+ * name with one is a problem.
+ */
+export function enablingOf(name: string, find: FindUnit): Enabling {
+  const links = new Map<string, string>();
+  const own: InstallLink[] = [];
+  const problems: string[] = [];
+  const units: string[] = [];
+  const queue = [name];
+  for (const unit of queue) {
+    const isFirst = unit === name;
+    const found = search(unit, find);
+    if (found === "masked" || found === undefined) {
+      if (isFirst) return nothingEnabled(`${unit} ${found === undefined ? "does not exist" : "is masked"}`);
+      continue;
+    }
+    if (found.section.problem !== undefined) {
+      if (isFirst) return nothingEnabled(`${unit}: ${found.section.problem}`);
+      continue;
+    }
+    units.push(unit);
+    for (const word of found.section.also) {
+      const other = expanded(word, found);
+      if (other === undefined || readUnitName(other) === undefined)
+        problems.push(`${unit}: Also=${word} names no unit`);
+      else if (!queue.includes(other)) queue.push(other);
+    }
+    for (const made of [aliasesOf(found), dependenciesOf(found, find)]) {
+      if (isFirst) own.push(...made.links);
+      for (const { path, target } of made.links) if (!links.has(path)) links.set(path, target);
+      problems.push(...made.problems.map((problem) => `${unit}: ${problem}`));
     }
   }
-  return links;
+  return { links: [...links].map(([path, target]) => ({ path, target })), own, units, also: queue.slice(1), problems };
+}
+
+const nothingEnabled = (problem: string): Enabling => ({
+  links: [],
+  own: [],
+  units: [],
+  also: [],
+  problems: [problem],
+});
+
+/** The unit of a name, or the template of an instance. */
+function search(name: string, find: FindUnit): Found | "masked" | undefined {
+  const read = readUnitName(name);
+  if (read === undefined) return undefined;
+  const file = find(name) ?? (read.kind === "instance" ? find(templateOf(name)) : undefined);
+  if (file === undefined || file === "masked") return file;
+  const section = readInstallSection(file.texts);
+  const instance =
+    read.kind === "template" ? expanded(section.defaultInstance, { name, defaultInstance: undefined }) : "";
+  const isValid = instance === "" || (instance !== undefined && isInstanceName(instance));
+  return {
+    name,
+    file,
+    section: isValid
+      ? section
+      : { ...section, problem: `DefaultInstance=${section.defaultInstance} cannot be an instance` },
+    defaultInstance: isValid && instance !== "" ? instance : undefined,
+  };
+}
+
+interface Made {
+  readonly links: readonly InstallLink[];
+  readonly problems: readonly string[];
+}
+
+const mayAlias: ReadonlySet<string> = new Set(["service", "socket", "target", "device", "timer", "path"]);
+
+function aliasesOf(found: Found): Made {
+  const links: InstallLink[] = [];
+  const problems: string[] = [];
+  const read = readUnitName(found.name);
+  if (read === undefined || !mayAlias.has(read.type)) return { links, problems };
+  for (const word of found.section.alias) {
+    const alias = expanded(word, found);
+    const path = alias === undefined ? undefined : aliasPath(alias, read);
+    if (path === undefined) problems.push(`Alias=${word} cannot be a name of it`);
+    else if (path !== found.name) links.push({ path: `${unitFolder}/${path}`, target: found.file.path });
+  }
+  return { links, problems };
+}
+
+/** Where an alias is linked, if it may be: its kind and type must be those of the unit. */
+function aliasPath(alias: string, unit: UnitName): string | undefined {
+  if (alias.includes("/")) return dependencyAlias(alias, unit);
+  const read = readUnitName(alias);
+  if (read === undefined || read.type !== unit.type) return undefined;
+  if (read.kind === "template" && unit.kind === "instance") return instanceOf(alias, unit.instance);
+  if (read.kind === "plain") return unit.kind === "plain" ? alias : undefined;
+  if (unit.kind === "plain") return undefined;
+  if (read.kind === "template") return alias;
+  return unit.kind === "template" || unit.instance === read.instance ? alias : undefined;
+}
+
+/** `Alias=x.target.wants/name`, an old way to write WantedBy. */
+function dependencyAlias(alias: string, unit: UnitName): string | undefined {
+  const match = /^([^/]+)\.(wants|requires)\/([^/]+)$/.exec(alias);
+  const [, folder = "", , name = ""] = match ?? [];
+  if (match === null || readUnitName(folder) === undefined) return undefined;
+  const own = readUnitName(name);
+  const isSame =
+    own !== undefined &&
+    own.prefix === unit.prefix &&
+    own.type === unit.type &&
+    (own.kind === unit.kind || (own.kind === "instance" && unit.kind === "template")) &&
+    (unit.kind !== "instance" || own.instance === unit.instance);
+  return isSame ? alias : undefined;
+}
+
+/** The links of WantedBy and RequiredBy. */
+function dependenciesOf(found: Found, find: FindUnit): Made {
+  const links: InstallLink[] = [];
+  const problems: string[] = [];
+  const read = readUnitName(found.name);
+  const isBareTemplate = read?.kind === "template" && found.defaultInstance === undefined;
+  const name =
+    read?.kind === "template" && found.defaultInstance !== undefined
+      ? instanceOf(found.name, found.defaultInstance)
+      : found.name;
+  const lists = [
+    ["WantedBy", "wants", found.section.wantedBy],
+    ["RequiredBy", "requires", found.section.requiredBy],
+  ] as const;
+  for (const [key, suffix, words] of lists) {
+    // An instance can have a file of its own, or be masked.
+    const file = name === found.name ? found.file : find(name);
+    if (words.length > 0 && file === "masked") {
+      problems.push(`${name} is masked`);
+      continue;
+    }
+    const target = (file === "masked" || file === undefined ? found.file : file).path;
+    for (const word of words) {
+      const wanter = expanded(word, found);
+      const kind = wanter === undefined ? undefined : readUnitName(wanter)?.kind;
+      if (wanter === undefined || kind === undefined) problems.push(`${key}=${word} names no unit`);
+      else if (isBareTemplate && kind === "plain")
+        problems.push(`${key}=${word} needs an instance: the template has no DefaultInstance`);
+      else links.push({ path: `${unitFolder}/${wanter}.${suffix}/${name}`, target });
+    }
+  }
+  return { links, problems };
+}
+
+/** A word with its specifiers replaced (systemd.unit(5)); `undefined` where only a machine knows one of them. */
+function expanded(
+  word: string,
+  { name, defaultInstance }: Pick<Found, "name" | "defaultInstance">,
+): string | undefined {
+  const read = readUnitName(name);
+  if (read === undefined) return undefined;
+  const { prefix, kind, type } = read;
+  const instance = kind === "plain" ? "" : kind === "instance" ? read.instance : (defaultInstance ?? "");
+  const prefixAndInstance = kind === "plain" ? prefix : `${prefix}@${instance}`;
+  const known: Readonly<Record<string, string>> = {
+    "%": "%",
+    i: instance,
+    j: prefix.slice(prefix.lastIndexOf("-") + 1),
+    p: prefix,
+    n: `${prefixAndInstance}.${type}`,
+    N: prefixAndInstance,
+  };
+  let isUnknown = false;
+  const text = word.replace(/%([a-zA-Z%])/g, (all, letter: string) => {
+    const value = known[letter];
+    if (value !== undefined) return value;
+    if (/[aAbBgGHlmMoquUvVwWT]/.test(letter)) isUnknown = true;
+    return all;
+  });
+  return isUnknown ? undefined : text;
+}
+
+/** Whether enabling a unit of this text has a meaning: it makes a link or enables other units. */
+export function isInstallable(name: string, texts: readonly string[]): boolean {
+  const file: UnitFile = { path: `${unitFolder}/${name}`, texts };
+  const { links } = enablingOf(name, (other) => (other === name ? file : undefined));
+  return links.length > 0 || readInstallSection(texts).also.length > 0;
 }

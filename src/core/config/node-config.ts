@@ -2,10 +2,12 @@ import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
 import { hostPaths } from "../../api/names.ts";
-import { contentsReader } from "../../ignition/data-url.ts";
+import { contentsReader, textOf } from "../../ignition/data-url.ts";
 import type { IgnitionConfig, Owner, Passwd, Unit } from "../../ignition/types.ts";
 import { sameMultiset } from "../text/multiset.ts";
 import type { Change, Op } from "./change.ts";
+import { enablingOf, isInstallable, unitFolder } from "./install-links.ts";
+import { templateOf } from "./unit-name.ts";
 
 /**
  * What one machine should be, in the terms of a machine: entries on its disk, enablement of units, accounts, kernel
@@ -84,7 +86,7 @@ export type Origin =
 export interface WantedEnablement {
   /** `undefined`: by the vendor's presets. */
   readonly enabled: boolean | undefined;
-  /** `false`: the unit's own text has no [Install] section, so that enabling it has no meaning. */
+  /** `false`: enabling has no meaning: the unit's own text has no [Install] section, or systemd refuses that. */
   readonly installable: boolean;
 }
 
@@ -93,7 +95,6 @@ export type NodeConfigResult =
   | { readonly verdict: "refused"; readonly path: string; readonly reason: string };
 
 const rootOwner: Owner = { id: 0 };
-const unitFolder = "/etc/systemd/system";
 
 /** Words that the kernel makes of one entry: split at blanks outside of double quotes. */
 export function splitKernelArguments(entry: string): readonly string[] {
@@ -110,10 +111,6 @@ export function splitKernelArguments(entry: string): readonly string[] {
   if (word !== "") words.push(word);
   return words;
 }
-
-export const hasInstallSection = (text: string) =>
-  // Blanks, not line breaks: a text of line breaks alone would cost the square of its length.
-  /^\[Install\][ \t]*\r?$/m.test(text) && /^[ \t]*(WantedBy|RequiredBy|Alias|Also)[ \t]*=/m.test(text);
 
 function file(
   origin: Origin,
@@ -224,7 +221,7 @@ function filesOf(files: NonNullable<NonNullable<IgnitionConfig["storage"]>["file
 function enablementOf(unit: Unit): readonly (readonly [string, WantedEnablement])[] {
   const hasContents = unit.contents !== undefined && unit.contents !== "";
   if (unit.mask === true || (unit.enabled === undefined && !hasContents)) return [];
-  const installable = !hasContents || hasInstallSection(unit.contents ?? "");
+  const installable = !hasContents || isInstallable(unit.name, [unit.contents ?? ""]);
   return [[unit.name, { enabled: unit.enabled, installable }]];
 }
 
@@ -274,6 +271,57 @@ function ignoredParts(ignition: IgnitionConfig | undefined): readonly string[] {
     ...((passwd?.groups ?? []).length > 0 ? ["passwd.groups"] : []),
   ];
 }
+
+const isMasking = ({ kind, origin }: WantedEntry): boolean =>
+  kind === "link" && origin.kind === "unit" && origin.part === "mask";
+
+/** Whether a configuration masks a unit: itself, or the template that it comes from. */
+export function masks({ entries }: NodeConfig, name: string): boolean {
+  for (const file of new Set([name, templateOf(name)])) {
+    const entry = entries.get(`${unitFolder}/${file}`);
+    if (entry !== undefined && entry.kind !== "absent") return isMasking(entry);
+  }
+  return false;
+}
+
+/** The file that a configuration gives a unit: its own, or that of its template. */
+export function unitFileIn({ entries }: NodeConfig, name: string): { path: string; text: string } | undefined {
+  for (const file of new Set([name, templateOf(name)])) {
+    const entry = entries.get(`${unitFolder}/${file}`);
+    if (entry?.kind === "file") return { path: `${unitFolder}/${file}`, text: textOf(entry.contents) ?? "" };
+    if (entry?.kind === "link") return undefined;
+  }
+  return undefined;
+}
+
+/** Units that are enabled and disabled together with a unit: those that the `Also=` of its file names. */
+export function alsoOf(config: NodeConfig, name: string): readonly string[] {
+  const file = unitFileIn(config, name);
+  if (file === undefined) return [];
+  const { also } = enablingOf(name, (unit) => {
+    const found = unitFileIn(config, unit);
+    return found === undefined ? undefined : { path: found.path, texts: [found.text] };
+  });
+  return also;
+}
+
+/**
+ * Units whose enablement a configuration may change: those that it names, those that it masks (their links stay, and
+ * are seen again without the mask), and those that are enabled together with them.
+ */
+export function managedUnits(config: NodeConfig): ReadonlySet<string> {
+  const units = new Set(config.enablement.keys());
+  for (const entry of config.entries.values())
+    if (isMasking(entry) && entry.origin.kind === "unit") units.add(entry.origin.name);
+  for (const name of config.enablement.keys()) for (const also of alsoOf(config, name)) units.add(also);
+  return units;
+}
+
+/** Which unit enables which other one. A unit that the configuration disables enables none. */
+export const tiesOf = (config: NodeConfig): readonly { readonly name: string; readonly also: string }[] =>
+  [...config.enablement].flatMap(([name, { enabled }]) =>
+    enabled === false ? [] : alsoOf(config, name).map((also) => ({ name, also })),
+  );
 
 /** The configuration of a machine that has none yet. */
 export const emptyNodeConfig: NodeConfig = {

@@ -13,7 +13,8 @@ import {
   originOfPath,
 } from "./content-gap.ts";
 import type { Payload, PayloadEntry } from "../config/image-content.ts";
-import { type NodeConfig, type WantedEntry, emptyNodeConfig, hasInstallSection } from "../config/node-config.ts";
+import { isInstallable } from "../config/install-links.ts";
+import { type NodeConfig, type WantedEntry, emptyNodeConfig, managedUnits } from "../config/node-config.ts";
 
 /** A payload that was placed on the machine for the system that it leaves, with the originals of its managed paths. */
 export interface LocalPayload extends Payload {
@@ -42,7 +43,7 @@ export function targetOfPayload({ entries, units, accounts }: Payload): NodeConf
     enablement: new Map(
       units.map(({ name, enabled }) => [
         name,
-        { enabled, installable: ((text) => text === undefined || hasInstallSection(text))(textAt(name)) },
+        { enabled, installable: ((text) => text === undefined || isInstallable(name, [text]))(textAt(name)) },
       ]),
     ),
     passwords: new Map(accounts.map(({ user, passwordHash }) => [user, passwordHash])),
@@ -169,12 +170,13 @@ export function originalsAfterApplying(
   const { hidden: _hidden, ...rest } = from === "local" ? uncovered(originals, vendor) : originals;
   const keep = <T>(record: Readonly<Record<string, T>>, has: (key: string) => boolean) =>
     Object.fromEntries(Object.entries(record).filter(([key]) => has(key)));
+  const managed = managedUnits(target);
   const hidden = from === "local" ? [] : (originals.hidden ?? []).filter((path) => target.entries.has(path));
   return {
     ...rest,
     paths: keep(rest.paths, (path) => target.entries.has(path)),
     ...(hidden.length === 0 ? {} : { hidden }),
-    enablement: keep(rest.enablement, (unit) => target.enablement.has(unit)),
+    enablement: keep(rest.enablement, (unit) => managed.has(unit)),
     passwords: keep(rest.passwords, (user) => target.passwords.has(user)),
   };
 }

@@ -12,7 +12,7 @@ import {
 } from "../config/disruption-policy.ts";
 import { isCredential } from "../config/image-content.ts";
 import { isTargetOf, sameTarget } from "./image-target.ts";
-import { type NodeConfig, changesOf, compareNodeConfigs, emptyNodeConfig } from "../config/node-config.ts";
+import { type NodeConfig, changesOf, compareNodeConfigs, emptyNodeConfig, masks } from "../config/node-config.ts";
 import type { Debt, ObservedDeployment, ObservedNode } from "./observed-node.ts";
 import { listText } from "../text/list-text.ts";
 import { type DroppedDebt, debtsToRecord, subjectOf, unpaidDebts, withoutMissingUnits } from "./unpaid-debts.ts";
@@ -389,7 +389,7 @@ export function driftOf(node: ObservedNode): readonly Change[] {
   for (const [name, { enabled, installable }] of previous.enablement) {
     const is = node.enablement.get(name) ?? "absent";
     if (
-      (enabled === true && installable && (is === "disabled" || is === "masked")) ||
+      (enabled === true && installable && (is === "disabled" || (is === "masked" && !masks(previous, name)))) ||
       (enabled === false && is === "enabled")
     )
       enablement.push({ name, op: "update" as const });

@@ -1,0 +1,106 @@
+/** What `systemctl enable` reads of a unit: its [Install] section (systemd.unit(5)). */
+export interface InstallSection {
+  readonly wantedBy: readonly string[];
+  readonly requiredBy: readonly string[];
+  readonly alias: readonly string[];
+  /** As written, with specifiers; an empty assignment does not clear it. */
+  readonly also: readonly string[];
+  /** As written; empty if there is none. */
+  readonly defaultInstance: string;
+  /** Why systemd cannot read the file. */
+  readonly problem?: string;
+}
+
+const isBlank = (character: string): boolean =>
+  character === " " || character === "\t" || character === "\n" || character === "\r";
+
+/** Without blanks at both ends, in a time that grows with the length of the text alone. */
+function stripped(text: string): string {
+  let [from, to] = [0, text.length];
+  while (from < to && isBlank(text.charAt(from))) from += 1;
+  while (to > from && isBlank(text.charAt(to - 1))) to -= 1;
+  return text.slice(from, to);
+}
+
+/**
+ * The lines of a unit file as systemd joins and strips them: systemd.syntax(7); systemd/systemd src/shared/conf-parser.c
+ * (v252). A backslash at the end continues a line and counts as a blank; comments in between are left out.
+ */
+function linesOf(text: string): readonly string[] {
+  const lines: string[] = [];
+  let continued: string | undefined;
+  for (const raw of text.replace(/^\uFEFF/, "").split(/\r\n|\n\r|\n|\r|\0/)) {
+    if (/^[ \t\n\r]*[#;]/.test(raw)) continue;
+    const line: string = (continued ?? "") + raw;
+    if (endsEscaped(line)) continued = `${line.slice(0, -1)} `;
+    else {
+      lines.push(stripped(line));
+      continued = undefined;
+    }
+  }
+  return continued === undefined ? lines : [...lines, stripped(continued)];
+}
+
+function endsEscaped(line: string): boolean {
+  let from = line.length;
+  while (line.charAt(from - 1) === "\\") from -= 1;
+  return (line.length - from) % 2 === 1;
+}
+
+/** Words of a value, without quotes; escapes stay. An unclosed quote spoils the rest. */
+export function wordsOf(value: string): readonly string[] {
+  const words: string[] = [];
+  let word: string | undefined;
+  let quote = "";
+  for (let i = 0; i < value.length; i += 1) {
+    const character = value.charAt(i);
+    if (character === "\\" && i + 1 < value.length) {
+      word = (word ?? "") + character + value.charAt(i + 1);
+      i += 1;
+    } else if (quote !== "") {
+      if (character === quote) quote = "";
+      else word = (word ?? "") + character;
+    } else if (character === '"' || character === "'") {
+      quote = character;
+      word ??= "";
+    } else if (isBlank(character)) {
+      if (word !== undefined) words.push(word);
+      word = undefined;
+    } else word = (word ?? "") + character;
+  }
+  if (quote !== "") return words;
+  return word === undefined ? words : [...words, word];
+}
+
+/** Reads the [Install] sections of a unit and of its drop-ins, in this order. */
+export function readInstallSection(texts: readonly string[]): InstallSection {
+  const lists = { WantedBy: [] as string[], RequiredBy: [] as string[], Alias: [] as string[] };
+  const also: string[] = [];
+  let defaultInstance = "";
+  const result = (problem?: string): InstallSection => ({
+    wantedBy: lists.WantedBy,
+    requiredBy: lists.RequiredBy,
+    alias: lists.Alias,
+    also,
+    defaultInstance,
+    ...(problem === undefined ? {} : { problem }),
+  });
+  for (const text of texts) {
+    let isInstall = false;
+    for (const line of linesOf(text)) {
+      if (line.startsWith("[")) {
+        if (!line.endsWith("]")) return result(`the section header ${line} does not end`);
+        isInstall = line === "[Install]";
+        continue;
+      }
+      const at = line.indexOf("=");
+      if (!isInstall || at < 0) continue;
+      const [key, value] = [stripped(line.slice(0, at)), stripped(line.slice(at + 1))];
+      if (key === "WantedBy" || key === "RequiredBy" || key === "Alias")
+        lists[key] = value === "" ? [] : [...lists[key], ...wordsOf(value)];
+      else if (key === "Also") also.push(...value.split(/[ \t\n\r]+/).filter((word) => word !== ""));
+      else if (key === "DefaultInstance") defaultInstance = value;
+    }
+  }
+  return result();
+}

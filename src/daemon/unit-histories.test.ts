@@ -1,0 +1,82 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { type MemoryHost, memoryHost } from "../../test/support/hosts/memory-host.ts";
+import {
+  type UnitWanted,
+  applyUnits,
+  enabledByVendor,
+  unitHistories,
+  vendorPreset,
+  vendorUnits,
+} from "../../test/support/unit-histories.ts";
+import { systemRandom } from "../ports/node/index.ts";
+
+const { signal } = new AbortController();
+const image = "os@sha256:1";
+
+async function newHost(): Promise<MemoryHost> {
+  const units = Object.entries(vendorUnits).map(([name, text]) => [`/usr/lib/systemd/system/${name}`, text]);
+  const usr = { ...Object.fromEntries(units), "/usr/lib/systemd/system-preset/90.preset": vendorPreset };
+  const host = memoryHost({
+    images: { [image]: { etc: {}, usr } },
+    image,
+    random: systemRandom,
+    onReboot: () => undefined,
+  });
+  for (const unit of enabledByVendor) await host.units.enable(unit, signal);
+  await host.boot({ orderly: true });
+  return host;
+}
+
+const unitsOf = (host: MemoryHost) =>
+  Object.fromEntries([...host.snapshot()].filter(([path]) => path.startsWith("/etc/systemd/")));
+
+/** Applies configurations, and compares with a machine that gets each of them first. */
+async function expectNoTrace(history: readonly (readonly UnitWanted[])[]): Promise<void> {
+  const host = await newHost();
+  for (const [index, units] of [...history, []].entries()) {
+    const name = `rendered-${index}`;
+    expect(await applyUnits(host, name, units)).toEqual([]);
+    const fresh = await newHost();
+    expect(await applyUnits(fresh, name, units)).toEqual([]);
+    expect(unitsOf(host)).toEqual(unitsOf(fresh));
+  }
+}
+
+const section = (lines: string) => `[Service]\nExecStart=/bin/x\n[Install]\n${lines}\n`;
+
+describe("a machine that had other units before", () => {
+  test.for<{ readonly title: string; readonly history: readonly (readonly UnitWanted[])[] }>([
+    {
+      title: "a unit of the OS is masked, enabled, and left alone",
+      history: [[{ name: "on.service", mask: true }], [{ name: "on.service", enabled: true }], []],
+    },
+    {
+      title: "a unit of the OS that is disabled is masked, then enabled",
+      history: [[{ name: "off.service", mask: true }], [{ name: "off.service", enabled: true }], []],
+    },
+    {
+      title: "a unit of the OS gets another text, is masked, and left alone",
+      history: [
+        [{ name: "on.service", enabled: true, contents: section("WantedBy=x.target") }],
+        [{ name: "on.service", mask: true }],
+      ],
+    },
+    {
+      title: "an instance whose template comes with it",
+      history: [
+        [
+          { name: "own@.service", enabled: true, contents: section("WantedBy=m.target\nDefaultInstance=one") },
+          { name: "own@i.service", enabled: true },
+        ],
+      ],
+    },
+  ])("is like one that had none: $title [daemon-units-1]", async ({ history }) => {
+    await expectNoTrace(history);
+  });
+
+  test("is like one that had none, whatever they were [daemon-units-2]", { timeout: 3_600_000 }, async () => {
+    const isLong = process.env["MCO_LONG"] !== undefined;
+    await fc.assert(fc.asyncProperty(unitHistories, expectNoTrace), { numRuns: isLong ? 2_000 : 60 });
+  });
+});
