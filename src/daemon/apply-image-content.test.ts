@@ -377,7 +377,7 @@ function dying(host: Host, isDead: () => boolean): Host {
   return {
     ...host,
     files: guarded(host.files, ["write", "remove", "makeFolder"]),
-    units: guarded(host.units, ["enable", "disable", "preset", "daemonReload", "restart"]),
+    units: guarded(host.units, ["enable", "disable", "preset", "relink", "daemonReload", "restart"]),
     users: guarded(host.users, ["setPasswordHash"]),
     ledger: guarded(host.ledger, ["write", "remove"]),
   };

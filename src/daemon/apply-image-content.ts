@@ -4,8 +4,9 @@ import { McoError } from "../api/errors.ts";
 import { hostPaths } from "../api/names.ts";
 import { type OriginalEntry, type Originals, matchesWanted } from "../core/machine/content-gap.ts";
 import { sameDeployment } from "../core/machine/deployment.ts";
+import { originalUnit } from "../core/machine/unit-gap.ts";
 import { fitToAccounts } from "../core/machine/judge-target.ts";
-import type { NodeConfig } from "../core/config/node-config.ts";
+import { type NodeConfig, bringsUnit } from "../core/config/node-config.ts";
 import { type Payload, readPayload } from "../core/config/image-content.ts";
 import {
   type LocalPayload,
@@ -22,7 +23,7 @@ import type { Host, OsStatus } from "../host/host.ts";
 import type { Ports } from "../ports/index.ts";
 import { backedOff } from "../ports/random.ts";
 import { type DocumentStore, documentStore } from "./machine-documents.ts";
-import { noOriginals, observeEntry, originalOf } from "./observe-host.ts";
+import { noOriginals, observeEntry, observeUnits, originalOf } from "./observe-host.ts";
 import { performContent } from "./perform-content.ts";
 import { readConfig } from "../core/machine/read-config.ts";
 import type { MachineDocuments } from "../core/machine/machine-record.ts";
@@ -171,7 +172,7 @@ async function makeEqual(
     await performContent(step, { host, observed: view, originals: toRestore, config: target }, signal);
   if (plan.steps.length > 0) await expectEqual(target, settling, signal);
 
-  const kept = originalsAfterApplying(originals, target, view.vendor, source.from);
+  const kept = originalsAfterApplying(originals, target, view, source.from);
   if (JSON.stringify(kept) !== JSON.stringify(originals)) await documents.storeOriginals(kept, signal);
   await actOn(changed, host, signal);
   return { changed, early: changed.filter((what) => isReadEarly(what, view.active)) };
@@ -262,30 +263,34 @@ async function observe(
     const shipped = originalOf(await host.files.vendor(path, signal));
     if (shipped !== null) vendor.set(path, shipped);
   }
-  const unitNames = [
-    ...new Set([
-      ...target.enablement.keys(),
-      ...Object.keys(originals.enablement),
-      ...unitsNamed([...target.entries.keys(), ...Object.keys(originals.paths)]),
-    ]),
-  ];
-  const states = unitNames.length === 0 ? new Map<string, never>() : await host.units.state(unitNames, signal);
+  const previous = known.previous === undefined ? undefined : readConfig(known.previous.config);
+  const before = previous?.verdict === "read" ? previous.wanted.config : undefined;
+  const { states, ...units } = await observeUnits(
+    host,
+    {
+      configs: before === undefined ? [target] : [before, target],
+      others: [
+        ...Object.keys(originals.enablement),
+        ...unitsNamed([...target.entries.keys(), ...Object.keys(originals.paths)]),
+      ],
+    },
+    signal,
+  );
   const accounts = new Set([...target.passwords.keys(), ...Object.keys(originals.passwords)]);
   const passwords = new Map<string, string>();
   for (const user of accounts) {
     const hash = await host.users.passwordHash(user, signal);
     if (hash !== undefined) passwords.set(user, hash);
   }
-  const previous = known.previous === undefined ? undefined : readConfig(known.previous.config);
   return {
     entries: new Map(entries),
-    enablement: new Map([...states].map(([name, { enablement }]) => [name, enablement])),
+    ...units,
     active: new Set([...states].flatMap(([name, { activity }]) => (activity === "active" ? [name] : []))),
     passwords,
     users: new Map(),
     groups: new Map(),
     originals,
-    previous: previous?.verdict === "read" ? previous.wanted.config : undefined,
+    previous: before,
     vendor,
   };
 }
@@ -322,24 +327,24 @@ async function remembered(
     if (from === "image" && paths[path] === null) hidden.add(path);
   }
   // A unit whose text the payload provides had no original.
-  const bringsText = (unit: string) => target.entries.get(`/etc/systemd/system/${unit}`)?.kind === "file";
+  const units = remember.units.map((unit) => {
+    const found = bringsUnit(target, unit) ? { enablement: "absent", links: {} } : originalUnit(unit, view);
+    return [
+      unit,
+      before?.enablement[unit] === undefined
+        ? found
+        : { enablement: before.enablement[unit], links: before.links?.[unit] ?? found.links },
+    ] as const;
+  });
   return {
     ...view.originals,
     paths,
     ...(hidden.size === 0 ? {} : { hidden: [...hidden].sort() }),
     enablement: {
       ...view.originals.enablement,
-      ...Object.fromEntries(
-        remember.units.map((unit) => [
-          unit,
-          before?.enablement[unit] !== undefined
-            ? before.enablement[unit]
-            : bringsText(unit)
-              ? "absent"
-              : (view.enablement.get(unit) ?? "absent"),
-        ]),
-      ),
+      ...Object.fromEntries(units.map(([unit, was]) => [unit, was.enablement])),
     },
+    links: { ...view.originals.links, ...Object.fromEntries(units.map(([unit, was]) => [unit, was.links])) },
     passwords: {
       ...view.originals.passwords,
       ...Object.fromEntries(

@@ -62,6 +62,7 @@ function audit(): Audit {
         of.units.disable(name, until)
       ),
       preset: (name, until) => (calls.push(`preset ${name}`), of.units.preset(name, until)),
+      relink: (change, until) => (calls.push("relink"), of.units.relink(change, until)),
     },
     users: {
       ...of.users,

@@ -1,7 +1,7 @@
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex } from "@noble/hashes/utils.js";
 import { hostPaths } from "../api/names.ts";
-import { type NodeConfig, managedUnits } from "../core/config/node-config.ts";
+import { type NodeConfig, findUnitIn, managedUnits } from "../core/config/node-config.ts";
 import type { ObservedEntry, OriginalEntry, Originals } from "../core/machine/content-gap.ts";
 import { underOneName } from "../core/machine/one-name.ts";
 import { uncovered } from "../core/machine/image-content-plan.ts";
@@ -11,7 +11,7 @@ import { vendorUnitFolder } from "../core/config/install-links.ts";
 import { templateOf } from "../core/config/unit-name.ts";
 import { encodeBase64, textOf } from "../ignition/data-url.ts";
 import type { Owner } from "../ignition/types.ts";
-import type { Host, HostEntry } from "../host/host.ts";
+import type { Host, HostEntry, UnitState } from "../host/host.ts";
 import type { Ledger, ObservedNode } from "../core/machine/observed-node.ts";
 import type { MachineView } from "../core/machine/pass-plan.ts";
 import type { MachineDocuments } from "../core/machine/machine-record.ts";
@@ -112,9 +112,14 @@ export async function observeHost(
   await observePlaces(host, target, { entries, originals }, signal);
   // Only an update that did not end can owe anything to units that no configuration names.
   const actedOn = documents.ledger === undefined ? [] : [...owedUnits(documents.ledger), ...(known.actedOn ?? [])];
-  const units = [...new Set([...named.units, ...actedOn])];
-  const states = units.length === 0 ? new Map<string, { enablement: string }>() : await host.units.state(units, signal);
-  const shippedUnits = await shippedOf(host, [...named.units], signal);
+  const { states: _states, ...units } = await observeUnits(
+    host,
+    {
+      configs: previous === undefined ? [target] : [previous, target],
+      others: [...Object.keys(originals.enablement), ...actedOn],
+    },
+    signal,
+  );
   const accounts = await observeAccounts(host, named, signal);
   return {
     bootId,
@@ -124,8 +129,7 @@ export async function observeHost(
     fips,
     twice,
     entries,
-    enablement: new Map([...states].map(([name, { enablement }]) => [name, enablement])),
-    shippedUnits,
+    ...units,
     ...accounts,
     originals,
     ledger: documents.ledger,
@@ -192,13 +196,41 @@ async function goesAway(
   return true;
 }
 
-/** Units that the OS ships, themselves or their template. */
-async function shippedOf(host: Host, names: readonly string[], signal: AbortSignal): Promise<ReadonlySet<string>> {
-  const shipped = new Set<string>();
-  for (const name of names)
-    for (const file of new Set([name, templateOf(name)]))
-      if ((await host.files.read(`${vendorUnitFolder}/${file}`, signal))?.kind === "file") shipped.add(name);
-  return shipped;
+/**
+ * The units that configurations manage, and others: their states, links, and what the OS ships of them. A unit that the
+ * OS ships can name more of them.
+ */
+export async function observeUnits(
+  host: Host,
+  { configs, others }: { readonly configs: readonly NodeConfig[]; readonly others: readonly string[] },
+  signal: AbortSignal,
+): Promise<
+  Required<Pick<ObservedNode, "enablement" | "links" | "shippedUnits">> & {
+    readonly states: ReadonlyMap<string, UnitState>;
+  }
+> {
+  const shippedUnits = new Map<string, string>();
+  const read = new Set<string>();
+  const namesNow = () =>
+    new Set([...others, ...configs.flatMap((config) => [...managedUnits(config, findUnitIn(config, shippedUnits))])]);
+  let names = namesNow();
+  for (let known = -1; known < read.size; names = namesNow()) {
+    known = read.size;
+    for (const file of new Set([...names].flatMap((name) => [name, templateOf(name)]))) {
+      if (read.has(file)) continue;
+      read.add(file);
+      const entry = await host.files.read(`${vendorUnitFolder}/${file}`, signal);
+      if (entry?.kind === "file") shippedUnits.set(file, textOf(entry.contents) ?? "");
+    }
+  }
+  const states = names.size === 0 ? new Map<string, UnitState>() : await host.units.state([...names], signal);
+  const links = names.size === 0 ? [] : await host.units.links(signal);
+  return {
+    states,
+    enablement: new Map([...states].map(([name, { enablement }]) => [name, enablement])),
+    links: new Map(links.map(({ path, target }) => [path, target])),
+    shippedUnits,
+  };
 }
 
 const owedUnits = ({ owes }: Ledger): readonly string[] => owes.flatMap((owed) => ("unit" in owed ? [owed.unit] : []));
@@ -206,7 +238,6 @@ const owedUnits = ({ owes }: Ledger): readonly string[] => owes.flatMap((owed) =
 /** Everything of a machine that configurations, and the content managed before them, refer to. */
 interface Named {
   readonly paths: ReadonlySet<string>;
-  readonly units: ReadonlySet<string>;
   readonly accounts: ReadonlySet<string>;
   readonly owners: readonly { readonly user: Owner; readonly group: Owner }[];
 }
@@ -225,7 +256,6 @@ function namedBy(configs: readonly NodeConfig[], originals: Originals, isNew: bo
       ...Object.keys(originals.paths),
       ...(born === undefined ? [] : [...born.folders.keys(), ...born.links.keys(), ...born.appends.keys()]),
     ]),
-    units: new Set([...configs.flatMap((config) => [...managedUnits(config)]), ...Object.keys(originals.enablement)]),
     accounts: new Set([
       ...configs.flatMap(({ passwords }) => [...passwords.keys()]),
       ...Object.keys(originals.passwords),

@@ -23,6 +23,8 @@ export async function performContent(step: ContentStep, site: ContentSite, signa
       return writeEntries(step.paths, site, signal);
     case "restoreEntries":
       return restoreEntries(step.paths, site, signal);
+    case "relinkUnits":
+      return host.units.relink(step, signal);
     case "enableUnit":
       return host.units.enable(step.unit, signal);
     case "disableUnit":

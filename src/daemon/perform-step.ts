@@ -2,8 +2,15 @@ import { McoError } from "../api/errors.ts";
 import type { MachineConfig } from "../api/kinds/machine-config.ts";
 import { hostPaths, imageLabels } from "../api/names.ts";
 import { type Consequence, sameConsequence } from "../core/config/change.ts";
-import { type NodeConfig, type WantedEntry, emptyNodeConfig, managedUnits } from "../core/config/node-config.ts";
-import { type OriginalEntry, type Originals, originalEnablement } from "../core/machine/content-gap.ts";
+import {
+  type NodeConfig,
+  type WantedEntry,
+  emptyNodeConfig,
+  findUnitIn,
+  managedUnits,
+} from "../core/config/node-config.ts";
+import type { OriginalEntry, Originals } from "../core/machine/content-gap.ts";
+import { originalUnit } from "../core/machine/unit-gap.ts";
 import {
   type Payload,
   type PayloadEntry,
@@ -56,6 +63,7 @@ export async function performStep(step: LocalStep, site: StepContext, signal: Ab
     case "makeFolder":
     case "writeEntries":
     case "restoreEntries":
+    case "relinkUnits":
     case "enableUnit":
     case "disableUnit":
     case "presetUnit":
@@ -177,16 +185,18 @@ async function openLedger(step: Step & { do: "openLedger" }, site: StepContext, 
   const { host, documents, observed, target } = site;
   const paths: Record<string, OriginalEntry | null> = { ...site.originals.paths };
   for (const path of step.paths) paths[path] = originalOf(await host.files.read(path, signal));
+  const units = step.units.map((unit) => [unit, originalUnit(unit, observed)] as const);
   const enablement = {
     ...site.originals.enablement,
-    ...Object.fromEntries(step.units.map((unit) => [unit, originalEnablement(unit, observed)])),
+    ...Object.fromEntries(units.map(([unit, was]) => [unit, was.enablement])),
   };
+  const links = { ...site.originals.links, ...Object.fromEntries(units.map(([unit, was]) => [unit, was.links])) };
   const passwords = {
     ...site.originals.passwords,
     ...Object.fromEntries(step.users.map((user) => [user, observed.passwords.get(user) ?? null])),
   };
   const ownKernelArguments = [...new Set([...site.originals.ownKernelArguments, ...target.config.kernelArguments])];
-  const grown = { ...site.originals, paths, enablement, passwords, ownKernelArguments };
+  const grown = { ...site.originals, paths, enablement, links, passwords, ownKernelArguments };
   await documents.storeOriginals(grown, signal);
   site.originals = grown;
   const same =
@@ -314,7 +324,7 @@ async function closeLedger(site: StepContext, signal: AbortSignal): Promise<void
   await host.files.remove(hostPaths.force, signal);
   await writeCurrent(host, machineConfig, pairOf(config)?.image, signal);
   await forgetPayloads(host, documents, true, signal);
-  const managed = managedUnits(config);
+  const managed = managedUnits(config, findUnitIn(config, site.observed.shippedUnits ?? new Map()));
   const hidden =
     config.imageContent === "full" ? (originals.hidden ?? []).filter((path) => config.entries.has(path)) : [];
   const keep = <T>(record: Readonly<Record<string, T>>, has: (key: string) => boolean) =>
@@ -325,6 +335,7 @@ async function closeLedger(site: StepContext, signal: AbortSignal): Promise<void
       paths: keep(originals.paths, (path) => config.entries.has(path)),
       ...(hidden.length === 0 ? {} : { hidden }),
       enablement: keep(originals.enablement, (unit) => managed.has(unit)),
+      ...(originals.links === undefined ? {} : { links: keep(originals.links, (unit) => managed.has(unit)) }),
       passwords: keep(originals.passwords, (user) => config.passwords.has(user)),
       kernelArguments: originals.kernelArguments,
       ownKernelArguments: [],

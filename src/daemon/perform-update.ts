@@ -223,6 +223,7 @@ async function performReported(step: Step, update: Update): Promise<Ended> {
     case "makeFolder":
     case "writeEntries":
     case "restoreEntries":
+    case "relinkUnits":
     case "enableUnit":
     case "disableUnit":
     case "presetUnit":

@@ -693,6 +693,45 @@ describe.each([
     );
   });
 
+  test("links of units are listed, removed and made as they are, also those that a mask hides [host-conformance-14]", async () => {
+    const { host } = await make();
+    const at = (name: string) => `/etc/systemd/system/${name}`;
+    const is = async (name: string) => (await host.units.state([name], signal)).get(name)?.enablement;
+    const listed = async () => [...(await host.units.links(signal))].sort((a, b) => (a.path < b.path ? -1 : 1));
+    const before = await listed();
+    await put(host, at("x.service"), file(unit));
+    await host.units.enable("x.service", signal);
+    const own = { path: at("multi-user.target.wants/x.service"), target: at("x.service") };
+    expect(await listed()).toEqual([...before, own].sort((a, b) => (a.path < b.path ? -1 : 1)));
+    await put(host, at("x.service"), { kind: "link", target: "/dev/null" });
+    const other = { path: at("a.target.requires/x.service"), target: "/usr/lib/systemd/system/x.service" };
+    for (const _ of [1, 2]) await host.units.relink({ remove: [own.path], make: [other] }, signal);
+    expect(await listed()).toEqual([...before, other].sort((a, b) => (a.path < b.path ? -1 : 1)));
+    expect(await is("x.service")).toBe("masked");
+    await host.files.remove(at("x.service"), signal);
+    await put(host, at("x.service"), file(unit));
+    expect(await is("x.service")).toBe("enabled");
+    await host.units.relink({ remove: [other.path], make: [] }, signal);
+    expect([await is("x.service"), await listed()]).toEqual(["disabled", before]);
+  });
+
+  test("a template is enabled by the link of its default instance, and an instance by its own [host-conformance-15]", async () => {
+    const { host } = await make();
+    const is = async (...names: string[]) =>
+      [...(await host.units.state(names, signal)).values()].map(({ enablement }) => enablement);
+    const names = ["p@.service", "p@one.service", "p@two.service", "gone@.service", "m@.service"];
+    await put(host, "/etc/systemd/system/p@.service", file(`${unit}DefaultInstance=one\n`));
+    await put(host, "/etc/systemd/system/m@.service", { kind: "link", target: "/dev/null" });
+    expect(await is(...names)).toEqual(["disabled", "disabled", "disabled", "absent", "masked"]);
+    await host.units.enable("p@.service", signal);
+    await host.units.enable("p@two.service", signal);
+    expect(await is(...names)).toEqual(["enabled", "enabled", "enabled", "absent", "masked"]);
+    await host.units.disable("p@one.service", signal);
+    expect(await is("p@one.service", "p@two.service")).toEqual(["disabled", "enabled"]);
+    await host.units.disable("p@.service", signal);
+    expect(await is(...names)).toEqual(["disabled", "disabled", "disabled", "absent", "masked"]);
+  });
+
   test("presets decide unconfigured units: the first matching line counts [host-conformance-11]", async () => {
     const { host } = await make();
     const is = async (name: string) => (await host.units.state([name], signal)).get(name)?.enablement;

@@ -1,3 +1,4 @@
+import type { InstallLink } from "../core/config/install-links.ts";
 import type { ObservedDeployment, OsAbilities } from "../core/machine/observed-node.ts";
 
 export type { ObservedDeployment, OsAbilities } from "../core/machine/observed-node.ts";
@@ -103,6 +104,13 @@ export interface UnitState {
 }
 
 export interface HostUnits {
+  /** Every link below /etc/systemd/system but those that mask a unit: what is enabled, and other names of units. */
+  links(signal: AbortSignal): Promise<readonly InstallLink[]>;
+  /** Removes links, and makes others. Unlike `enable`, it needs no unit and reads none. */
+  relink(
+    change: { readonly remove: readonly string[]; readonly make: readonly InstallLink[] },
+    signal: AbortSignal,
+  ): Promise<void>;
   state(names: readonly string[], signal: AbortSignal): Promise<ReadonlyMap<string, UnitState>>;
   /** Rejects for a unit that is absent or masked. */
   enable(name: string, signal: AbortSignal): Promise<void>;

@@ -2,13 +2,17 @@ import { McoError } from "../api/errors.ts";
 import { hostPaths } from "../api/names.ts";
 import {
   type Enabling,
+  type InstallLink,
   type UnitFile,
+  concernsUnit,
+  dropinsOf,
   enablingOf,
   unitFolder,
   vendorUnitFolder,
 } from "../core/config/install-links.ts";
 import { readUnitName, templateOf } from "../core/config/unit-name.ts";
 import type { Enablement, HostFiles, HostUnits, UnitState } from "./host.ts";
+import { makeLinks } from "./make-links.ts";
 
 /**
  * Services of machines that run no systemd of their own: the `directory` and `memory` drivers. Nothing is executed; the
@@ -75,32 +79,44 @@ const earlyServices: ReadonlySet<string> = new Set([
 
 const text = (contents: Uint8Array) => new TextDecoder().decode(contents);
 
-/** The file of a unit: the machine's own, or the OS's; an instance has its template's where it has none of its own. */
+/** The machine's own file of this name, or the OS's, with the drop-ins of a unit that has it. */
 async function unitFile(
   support: UnitModelSupport,
   name: string,
+  unit: string,
   signal: AbortSignal,
 ): Promise<UnitFile | "masked" | undefined> {
   for (const folder of [unitFolder, vendorUnitFolder]) {
     const path = `${folder}/${name}`;
     const entry = await support.files.read(path, signal);
     if (entry?.kind === "link" && entry.target === "/dev/null") return "masked";
-    if (entry?.kind === "file") return { path, texts: [text(entry.contents)] };
+    if (entry?.kind !== "file") continue;
+    const dropins = new Map<string, ReadonlyMap<string, string>>();
+    for (const each of new Set([`${templateOf(unit)}.d`, `${unit}.d`]))
+      dropins.set(each, await dropinsBelow(support, each, signal));
+    return { path, texts: [text(entry.contents), ...dropinsOf(unit, (each) => dropins.get(each) ?? new Map())] };
   }
   return undefined;
 }
 
-const lastOf = (path: string): string => path.slice(path.lastIndexOf("/") + 1);
-
-/** A link below {@link unitFolder}. */
-interface UnitLink {
-  readonly path: string;
-  readonly target: string;
+/** The machine's own drop-ins hide the OS's of the same name. */
+async function dropinsBelow(
+  support: UnitModelSupport,
+  name: string,
+  signal: AbortSignal,
+): Promise<ReadonlyMap<string, string>> {
+  const texts = new Map<string, string>();
+  for (const folder of [vendorUnitFolder, unitFolder])
+    for (const path of await support.listTree(`${folder}/${name}`)) {
+      const entry = await support.files.read(path, signal);
+      if (entry?.kind === "file") texts.set(path.slice(path.lastIndexOf("/") + 1), text(entry.contents));
+    }
+  return texts;
 }
 
-/** Links that mean a unit: in a folder of dependencies by their name; elsewhere they are other names of their target. */
-const isLinkOf = ({ path, target }: UnitLink, name: string): boolean =>
-  /\.(wants|requires)\/[^/]+$/.test(path) ? lastOf(path) === name : lastOf(target) === name;
+/** Whether a link is one of a folder of dependencies, for this unit. */
+const isWantedBy = ({ path }: InstallLink, name: string): boolean =>
+  path.endsWith(`/${name}`) && /\.(wants|requires)\/[^/]+$/.test(path);
 
 /** Whether a name is like a pattern of glob(7) with `*` and `?`. */
 const isLike = (pattern: string, name: string): boolean =>
@@ -121,12 +137,11 @@ export interface UnitModel extends HostUnits {
 export function unitModel(support: UnitModelSupport): UnitModel {
   const { files } = support;
 
-  /** Every link below the folder of units. */
-  async function unitLinks(signal: AbortSignal): Promise<readonly UnitLink[]> {
-    const links: UnitLink[] = [];
+  async function unitLinks(signal: AbortSignal): Promise<readonly InstallLink[]> {
+    const links: InstallLink[] = [];
     for (const path of await support.listTree(unitFolder)) {
       const entry = await files.read(path, signal);
-      if (entry?.kind === "link") links.push({ path, target: entry.target });
+      if (entry?.kind === "link" && entry.target !== "/dev/null") links.push({ path, target: entry.target });
     }
     return links;
   }
@@ -135,37 +150,33 @@ export function unitModel(support: UnitModelSupport): UnitModel {
   async function enabling(name: string, signal: AbortSignal): Promise<Enabling> {
     const found = new Map<string, UnitFile | "masked" | undefined>();
     for (;;) {
-      const missing = new Set<string>();
-      const result = enablingOf(name, (unit) => {
-        if (!found.has(unit)) missing.add(unit);
-        return found.get(unit);
+      const missing = new Map<string, readonly [string, string]>();
+      const result = enablingOf(name, (file, unit) => {
+        const key = `${file} ${unit}`;
+        if (!found.has(key)) missing.set(key, [file, unit]);
+        return found.get(key);
       });
       if (missing.size === 0) return result;
-      for (const unit of missing) found.set(unit, await unitFile(support, unit, signal));
+      for (const [key, [file, unit]] of missing) found.set(key, await unitFile(support, file, unit, signal));
     }
   }
 
   async function fileOf(name: string, signal: AbortSignal): Promise<UnitFile | "masked" | undefined> {
     const template = templateOf(name);
-    const file = await unitFile(support, name, signal);
-    return file ?? (template === name ? undefined : unitFile(support, template, signal));
+    const file = await unitFile(support, name, name, signal);
+    return file ?? (template === name ? undefined : unitFile(support, template, name, signal));
   }
 
-  async function enablement(name: string, signal: AbortSignal, known?: readonly UnitLink[]): Promise<Enablement> {
+  async function enablement(name: string, signal: AbortSignal, known?: readonly InstallLink[]): Promise<Enablement> {
     const unit = await fileOf(name, signal);
     if (unit === undefined) return "absent";
     if (unit === "masked") return "masked";
     const { own } = await enabling(name, signal);
-    const names = new Set([name, ...own.map(({ path }) => lastOf(path))]);
     const links = known ?? (await unitLinks(signal));
     const isTemplate = readUnitName(name)?.kind === "template";
+    const ownPaths = new Set(own.map(({ path }) => path));
     // A template is enabled by the link of its default instance: others are units of their own.
-    if (
-      links.some((link) =>
-        isTemplate ? own.some(({ path }) => path === link.path) : isLinkOf(link, name) && names.has(lastOf(link.path)),
-      )
-    )
-      return "enabled";
+    if (links.some((link) => ownPaths.has(link.path) || (!isTemplate && isWantedBy(link, name)))) return "enabled";
     if (own.length === 0) return "static";
     // An image enables what it ships where only it can write.
     for (const { path } of own)
@@ -281,32 +292,28 @@ export function unitModel(support: UnitModelSupport): UnitModel {
         });
       return result;
     },
+    links: unitLinks,
+    async relink({ remove, make }, signal) {
+      for (const path of remove) await files.remove(path, signal);
+      await makeLinks(files, make, signal);
+    },
     async enable(name, signal) {
       const { links, problems } = await enabling(name, signal);
-      await files.write(
-        links.map(({ path, target }) => ({ path, entry: { kind: "link", target } as const })),
-        signal,
-      );
+      await makeLinks(files, links, signal);
       if (problems.length > 0) throw refusal("enable", name, problems.join("; "));
     },
     async disable(name, signal) {
       const unit = await fileOf(name, signal);
       if (unit === "masked") return;
       // Without a file, what is named like it goes.
-      const { units } = unit === undefined ? { units: [name] } : await enabling(name, signal);
-      const gone = new Set([name, ...units]);
-      for (const { path, target } of await unitLinks(signal))
-        if (target !== "/dev/null" && (gone.has(lastOf(path)) || gone.has(lastOf(target))))
-          await files.remove(path, signal);
+      const { units } = unit === undefined ? { units: [] } : await enabling(name, signal);
+      for (const link of await unitLinks(signal))
+        if ([name, ...units].some((gone) => concernsUnit(link, gone))) await files.remove(link.path, signal);
     },
     async preset(name, signal) {
       if (unusable(await enablement(name, signal)) !== undefined) return;
       if (!(await presetOf(name, signal))) return this.disable(name, signal);
-      const { links } = await enabling(name, signal);
-      await files.write(
-        links.map(({ path, target }) => ({ path, entry: { kind: "link", target } as const })),
-        signal,
-      );
+      await makeLinks(files, (await enabling(name, signal)).links, signal);
     },
     async presetAll(signal) {
       for (const path of await support.listTree(vendorUnitFolder))

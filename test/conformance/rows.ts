@@ -858,7 +858,7 @@ const machine: readonly Section[] = [
       better(
         "W9",
         "9.1 order",
-        "The links of a changed unit are removed before its text and created after it; only differences are written.",
+        "Links that a changed unit does not keep are removed before its text, and new ones are made after it; only differences are written.",
         tests("machine-plan-node-2"),
         tests("daemon-update-22"),
       ),
@@ -958,8 +958,9 @@ const machine: readonly Section[] = [
       ),
       ours(
         "9.4 units",
-        "A removed unit gets its original enablement, and no link; a unit of the image is enabled again if it was.",
-        tests("daemon-disk-6", "daemon-disk-12"),
+        "A removed unit gets its original links, whatever configurations masked, enabled or replaced it in between.",
+        tests("daemon-disk-6", "daemon-disk-12", "daemon-units-1", "daemon-units-2"),
+        tests("daemon-units-3", "machine-unit-gap-1"),
       ),
       ours("9.4 text only", "A unit that loses only its text loses its file.", tests("daemon-disk-6")),
     ],
@@ -971,7 +972,7 @@ const machine: readonly Section[] = [
       same("9.5 mask", "Masked: a link to /dev/null, regardless of its text.", tests("daemon-disk-6")),
       same(
         "9.5 text",
-        "With text: a file; old links are removed before the text changes.",
+        "With text: a file; links that the new text does not make are removed before it changes.",
         tests("daemon-disk-6"),
         tests("machine-plan-node-2"),
       ),
@@ -979,6 +980,17 @@ const machine: readonly Section[] = [
       same("9.5 neither", "Neither: only its enablement changes.", tests("daemon-disk-12")),
       same("9.5 drop-ins", "Drop-ins are files; an emptied one is removed.", tests("daemon-disk-11")),
       same("9.5 enablement", "Enabled and disabled as configured; a missing unit is skipped.", tests("daemon-disk-6")),
+      same(
+        "9.5 links",
+        "The links are those of systemctl: templates, instances, Also=, Alias=, specifiers; in images too.",
+        tests("install-links-2", "install-links-4", "host-conformance-15"),
+        tests("content-image-units-1"),
+      ),
+      ours(
+        "9.5 what systemctl refuses",
+        "A unit that systemctl cannot enable is a warning of validate and plan, and breaks no machine.",
+        tests("install-links-3", "validate-units-1", "daemon-units-4"),
+      ),
       same(
         "9.5 presets",
         "Without a setting, the vendor's presets decide.",

@@ -121,6 +121,7 @@ const looking = new Set([
   "files.madeFolder",
   "files.placeOf",
   "units.state",
+  "units.links",
   "os.status",
   "os.installed",
   "os.finaliseFailure",

@@ -163,7 +163,7 @@ export class SimulatedMachine {
     const kube = client(connect(life), life);
     const events = createEventRecorder({ ...life.ports, kube, component: "machineconfigdaemon", host: name });
     const point = (effect: string) => {
-      if (/\.(read|state|status|lookup|group|passwordHash|vendor|watch|labels)$/.test(effect)) return;
+      if (/\.(read|state|status|lookup|group|passwordHash|vendor|watch|links|labels)$/.test(effect)) return;
       this.effects += 1;
       if (kernel.chance(crashAtEffect())) this.killDaemon();
     };

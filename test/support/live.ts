@@ -41,6 +41,7 @@ export async function live(
         expect([
           "writeEntries",
           "restoreEntries",
+          "relinkUnits",
           "enableUnit",
           "disableUnit",
           "presetUnit",

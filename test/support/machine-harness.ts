@@ -354,7 +354,7 @@ export class MachineHarness extends VirtualHarness {
     const events = createEventRecorder({ ...life.ports, kube, component: "machineconfigdaemon", host: this.name });
     const host = life.wrap(this.tamper(this.host), "host", (effect, when) => {
       if (
-        /\.(read|state|status|lookup|group|passwordHash|vendor|watch|freeBytes|madeFolder|placeOf|installed|finaliseFailure|labels)$/.test(
+        /\.(read|state|status|lookup|group|passwordHash|vendor|watch|freeBytes|madeFolder|placeOf|links|installed|finaliseFailure|labels)$/.test(
           effect,
         )
       )

@@ -1,4 +1,5 @@
 import fc from "fast-check";
+import { expect } from "vitest";
 import type { MachineConfig } from "../../src/api/kinds/machine-config.ts";
 import { mergePolicies } from "../../src/core/config/disruption-policy.ts";
 import { type NodeConfig, nodeConfigOf } from "../../src/core/config/node-config.ts";
@@ -29,9 +30,12 @@ export const vendorUnits: Readonly<Record<string, string>> = {
   "plain.service": "[Service]\nExecStart=/bin/plain\n",
   "tty@.service": "[Service]\nExecStart=/bin/tty %I\n[Install]\nWantedBy=getty.target\nDefaultInstance=tty1\n",
   "on.socket": "[Socket]\nListenStream=/run/on\n[Install]\nWantedBy=sockets.target\n",
+  "bare@.service": "[Service]\nExecStart=/bin/bare %I\n[Install]\nWantedBy=multi-user.target\n",
+  "pair.service": "[Service]\nExecStart=/bin/pair\n[Install]\nWantedBy=multi-user.target\nAlso=pair.socket\n",
+  "pair.socket": "[Socket]\nListenStream=/run/pair\n[Install]\nWantedBy=sockets.target\n",
 };
 export const vendorPreset = "enable on.service\nenable on.socket\nenable tty@.service tty1\ndisable *\n";
-export const enabledByVendor = ["on.service", "on.socket", "tty@.service"];
+export const enabledByVendor = ["on.service", "on.socket", "tty@.service", "pair.socket"];
 
 const section = (lines: string) => `[Service]\nExecStart=/bin/x\n${lines === "" ? "" : `[Install]\n${lines}\n`}`;
 const contents = fc.constantFrom(
@@ -55,7 +59,11 @@ const sockets = fc.constantFrom(
 const option = <T>(of: fc.Arbitrary<T>) => fc.option(of, { nil: undefined });
 
 function unitOf(name: string, text: fc.Arbitrary<string> | undefined): fc.Arbitrary<UnitWanted> {
-  const dropins = option(fc.constant([{ name: "10-x.conf", contents: "[Service]\nNice=1\n" }]));
+  const dropins = option(
+    fc
+      .constantFrom("[Service]\nNice=1\n", "[Install]\nWantedBy=drop.target\n")
+      .map((text) => [{ name: "10-x.conf", contents: text }]),
+  );
   return fc
     .record({
       contents: text === undefined ? fc.constant(undefined) : option(text),
@@ -79,6 +87,7 @@ const unitsWanted: fc.Arbitrary<readonly UnitWanted[]> = fc
     option(unitOf("tty@s0.service", undefined)),
     option(unitOf("on.socket", sockets)),
     option(unitOf("plain.service", contents)),
+    option(unitOf("pair.service", undefined)),
   )
   .map((units) => units.flatMap((unit) => unit ?? []));
 
@@ -112,6 +121,10 @@ const everyUnit = [
   "own@.service",
   "own@i.service",
   "tty@s0.service",
+  "plain@.service",
+  "masked@.service",
+  "masked@a.service",
+  "nothing-there.service",
 ].map((name) => ({ name }));
 
 /**
@@ -149,4 +162,25 @@ export async function applyUnits(host: Host, name: string, units: readonly UnitW
   return after.plan.verdict === "change"
     ? [...drift, ...after.plan.steps.map((step) => `left: ${JSON.stringify(step)}`)]
     : drift;
+}
+
+/** A machine, and what it has below /etc/systemd. */
+export interface UnitMachine {
+  readonly host: Host;
+  units(): Readonly<Record<string, string>>;
+}
+
+/** Applies configurations, the last of which is empty, and compares with a machine that gets each of them first. */
+export async function expectNoTrace(
+  history: readonly (readonly UnitWanted[])[],
+  newMachine: () => Promise<UnitMachine>,
+): Promise<void> {
+  const machine = await newMachine();
+  for (const [index, units] of [...history, []].entries()) {
+    const name = `rendered-${index}`;
+    expect(await applyUnits(machine.host, name, units)).toEqual([]);
+    const fresh = await newMachine();
+    expect(await applyUnits(fresh.host, name, units)).toEqual([]);
+    expect(machine.units()).toEqual(fresh.units());
+  }
 }

@@ -79,6 +79,47 @@ describe("what an image holds of a configuration", () => {
     });
   });
 
+  test("its layer has the links that systemctl makes of its units [content-image-units-1]", () => {
+    const install = (lines: string) => `[Service]\nExecStart=/bin/true\n[Install]\n${lines}\n`;
+    const units = [
+      { name: "probe@.service", enabled: true, contents: install("WantedBy=multi-user.target\nDefaultInstance=a") },
+      { name: "probe@eth0.service", enabled: true },
+      { name: "plain@.service", enabled: true, contents: install("WantedBy=multi-user.target") },
+      {
+        name: "main.service",
+        enabled: true,
+        contents: install("WantedBy=a.target \\\n  b.target\nAlso=helper.socket off.socket"),
+      },
+      { name: "helper.socket", contents: "[Socket]\nListenStream=/run/h\n[Install]\nWantedBy=sockets.target\n" },
+      {
+        name: "off.socket",
+        enabled: false,
+        contents: "[Socket]\nListenStream=/run/o\n[Install]\nWantedBy=sockets.target\n",
+      },
+      {
+        name: "reset.service",
+        enabled: true,
+        contents: install("WantedBy=old.target\nWantedBy=\nWantedBy=new.target"),
+      },
+      { name: "masked@.service", mask: true },
+      { name: "masked@a.service", enabled: true },
+    ];
+    const links = layerEntries(configOf({ systemd: { units } }), root).flatMap((entry) =>
+      entry.kind === "link" && entry.path.startsWith("/etc/")
+        ? [`${entry.path.slice(20)} ${entry.target.slice(20)}`]
+        : [],
+    );
+    expect(links).toEqual([
+      "a.target.wants/main.service main.service",
+      "b.target.wants/main.service main.service",
+      "masked@.service ",
+      "multi-user.target.wants/probe@a.service probe@.service",
+      "multi-user.target.wants/probe@eth0.service probe@.service",
+      "new.target.wants/reset.service reset.service",
+      "sockets.target.wants/helper.socket helper.socket",
+    ]);
+  });
+
   test("its payload is complete: every managed path with its bytes, units and accounts; daemon-managed files only if absent", () => {
     const payload = payloadOf(configOf(whole), root);
     expect(payload.entries.map(({ path }) => path)).toEqual([

@@ -2,12 +2,12 @@ import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
 import { McoError } from "../../api/errors.ts";
 import { hostPaths } from "../../api/names.ts";
-import { encodeBase64, textOf } from "../../ignition/data-url.ts";
+import { encodeBase64 } from "../../ignition/data-url.ts";
 import { isRecord } from "../../ignition/shape.ts";
 import type { Owner } from "../../ignition/types.ts";
-import { type FindUnit, enablingOf, unitFolder, vendorUnitFolder } from "./install-links.ts";
+import { enablingOf, unitOfLink, vendorUnitFolder } from "./install-links.ts";
 import { certificatePaths } from "../certificates/machine-certificates.ts";
-import type { FolderOwner, NodeConfig, WantedEntry } from "./node-config.ts";
+import { type FolderOwner, type NodeConfig, type WantedEntry, findUnitIn } from "./node-config.ts";
 import { readVersionOne } from "../text/versioned-document.ts";
 
 /**
@@ -309,16 +309,13 @@ export function layerEntries(config: NodeConfig, owners: OwnerIds): readonly Lay
     if (entry.kind === "link") add({ path, kind: "link", target: entry.target });
     else add({ path, kind: "file", contents: entry.contents, ...numbered(entry, owners, path) });
   }
-  const find: FindUnit = (name) => {
-    const path = `${unitFolder}/${name}`;
-    const unit = config.entries.get(path);
-    if (unit?.kind === "link") return "masked";
-    return unit?.kind === "file" ? { path, texts: [textOf(unit.contents) ?? ""] } : undefined;
-  };
+  const find = findUnitIn(config, new Map());
   for (const [name, { enabled, installable }] of config.enablement) {
     if (enabled !== true || !installable) continue;
-    for (const { path, target } of enablingOf(name, find).links)
-      if (!entries.has(path)) add({ path, kind: "link", target });
+    for (const link of enablingOf(name, find).links) {
+      const isDisabled = config.enablement.get(unitOfLink(link))?.enabled === false;
+      if (!entries.has(link.path) && !isDisabled) add({ kind: "link", ...link });
+    }
   }
   for (const entry of settleEntries) add(entry);
   add({

@@ -12,12 +12,28 @@ export interface UnitFile {
   readonly texts: readonly string[];
 }
 
-/** What systemd finds under exactly this name. */
-export type FindUnit = (name: string) => UnitFile | "masked" | undefined;
+/** What systemd finds under exactly the name of a file, with the drop-ins of a unit that has this file. */
+export type FindUnit = (file: string, unit: string) => UnitFile | "masked" | undefined;
 
+/** A link below {@link unitFolder}: a unit that wants another one, or another name of a unit. */
 export interface InstallLink {
   readonly path: string;
   readonly target: string;
+}
+
+const lastOf = (path: string): string => path.slice(path.lastIndexOf("/") + 1);
+
+/** The unit that a link enables. In a folder of dependencies it has the unit's name; elsewhere it leads to the unit. */
+export const unitOfLink = ({ path, target }: InstallLink): string =>
+  lastOf(/\.(wants|requires)\/[^/]+$/.test(path) ? path : target);
+
+/**
+ * Whether `systemctl disable` of a unit removes a link: the link has the unit's name, leads to the unit, or has the name
+ * of an instance of it (systemd/systemd src/shared/install.c, v252).
+ */
+export function concernsUnit({ path, target }: InstallLink, unit: string): boolean {
+  const name = lastOf(path);
+  return name === unit || lastOf(target) === unit || templateOf(name) === unit;
 }
 
 /** The result of `systemctl enable` for one unit. */
@@ -66,9 +82,7 @@ export function enablingOf(name: string, find: FindUnit): Enabling {
     units.push(unit);
     for (const word of found.section.also) {
       const other = expanded(word, found);
-      if (other === undefined || readUnitName(other) === undefined)
-        problems.push(`${unit}: Also=${word} names no unit`);
-      else if (!queue.includes(other)) queue.push(other);
+      if (other !== undefined && !queue.includes(other)) queue.push(other);
     }
     for (const made of [aliasesOf(found), dependenciesOf(found, find)]) {
       if (isFirst) own.push(...made.links);
@@ -91,21 +105,20 @@ const nothingEnabled = (problem: string): Enabling => ({
 function search(name: string, find: FindUnit): Found | "masked" | undefined {
   const read = readUnitName(name);
   if (read === undefined) return undefined;
-  const file = find(name) ?? (read.kind === "instance" ? find(templateOf(name)) : undefined);
+  const file = find(name, name) ?? (read.kind === "instance" ? find(templateOf(name), name) : undefined);
   if (file === undefined || file === "masked") return file;
   const section = readInstallSection(file.texts);
   const instance =
     read.kind === "template" ? expanded(section.defaultInstance, { name, defaultInstance: undefined }) : "";
   const isValid = instance === "" || (instance !== undefined && isInstanceName(instance));
-  return {
-    name,
-    file,
-    section: isValid
-      ? section
-      : { ...section, problem: `DefaultInstance=${section.defaultInstance} cannot be an instance` },
-    defaultInstance: isValid && instance !== "" ? instance : undefined,
-  };
+  const defaultInstance = isValid && instance !== "" ? instance : undefined;
+  const found = { name, file, section, defaultInstance };
+  if (!isValid) return withProblem(found, `DefaultInstance=${section.defaultInstance} cannot be an instance`);
+  const notAUnit = section.also.find((word) => readUnitName(expanded(word, found) ?? "") === undefined);
+  return notAUnit === undefined ? found : withProblem(found, `Also=${notAUnit} names no unit`);
 }
+
+const withProblem = (found: Found, problem: string): Found => ({ ...found, section: { ...found.section, problem } });
 
 interface Made {
   readonly links: readonly InstallLink[];
@@ -171,7 +184,7 @@ function dependenciesOf(found: Found, find: FindUnit): Made {
   ] as const;
   for (const [key, suffix, words] of lists) {
     // An instance can have a file of its own, or be masked.
-    const file = name === found.name ? found.file : find(name);
+    const file = name === found.name ? found.file : find(name, name);
     if (words.length > 0 && file === "masked") {
       problems.push(`${name} is masked`);
       continue;
@@ -215,6 +228,19 @@ function expanded(
     return all;
   });
   return isUnknown ? undefined : text;
+}
+
+/**
+ * Drop-ins of a unit in the order in which they count, by the names of their files: those of an instance hide those of
+ * its template (systemd.unit(5)).
+ *
+ * @param below the files of a folder of drop-ins, name → text
+ */
+export function dropinsOf(unit: string, below: (folder: string) => ReadonlyMap<string, string>): readonly string[] {
+  const texts = new Map<string, string>();
+  for (const name of [templateOf(unit), unit])
+    for (const [file, text] of below(`${name}.d`)) if (file.endsWith(".conf")) texts.set(file, text);
+  return [...texts].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, text]) => text);
 }
 
 /** Whether enabling a unit of this text has a meaning: it makes a link or enables other units. */

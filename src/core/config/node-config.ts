@@ -6,7 +6,7 @@ import { contentsReader, textOf } from "../../ignition/data-url.ts";
 import type { IgnitionConfig, Owner, Passwd, Unit } from "../../ignition/types.ts";
 import { sameMultiset } from "../text/multiset.ts";
 import type { Change, Op } from "./change.ts";
-import { enablingOf, isInstallable, unitFolder } from "./install-links.ts";
+import { type FindUnit, dropinsOf, enablingOf, isInstallable, unitFolder, vendorUnitFolder } from "./install-links.ts";
 import { templateOf } from "./unit-name.ts";
 
 /**
@@ -221,7 +221,8 @@ function filesOf(files: NonNullable<NonNullable<IgnitionConfig["storage"]>["file
 function enablementOf(unit: Unit): readonly (readonly [string, WantedEnablement])[] {
   const hasContents = unit.contents !== undefined && unit.contents !== "";
   if (unit.mask === true || (unit.enabled === undefined && !hasContents)) return [];
-  const installable = !hasContents || isInstallable(unit.name, [unit.contents ?? ""]);
+  const dropins = (unit.dropins ?? []).map(({ contents = "" }) => contents);
+  const installable = !hasContents || isInstallable(unit.name, [unit.contents ?? "", ...dropins]);
   return [[unit.name, { enabled: unit.enabled, installable }]];
 }
 
@@ -284,44 +285,52 @@ export function masks({ entries }: NodeConfig, name: string): boolean {
   return false;
 }
 
-/** The file that a configuration gives a unit: its own, or that of its template. */
-export function unitFileIn({ entries }: NodeConfig, name: string): { path: string; text: string } | undefined {
-  for (const file of new Set([name, templateOf(name)])) {
-    const entry = entries.get(`${unitFolder}/${file}`);
-    if (entry?.kind === "file") return { path: `${unitFolder}/${file}`, text: textOf(entry.contents) ?? "" };
-    if (entry?.kind === "link") return undefined;
-  }
-  return undefined;
+/** Whether a configuration has the file of a unit: its own, or that of its template. */
+export function bringsUnit({ entries }: NodeConfig, name: string): boolean {
+  const kinds = [name, templateOf(name)].map((file) => entries.get(`${unitFolder}/${file}`)?.kind);
+  return kinds.find((kind) => kind === "file" || kind === "link") === "file";
 }
 
-/** Units that are enabled and disabled together with a unit: those that the `Also=` of its file names. */
-export function alsoOf(config: NodeConfig, name: string): readonly string[] {
-  const file = unitFileIn(config, name);
-  if (file === undefined) return [];
-  const { also } = enablingOf(name, (unit) => {
-    const found = unitFileIn(config, unit);
-    return found === undefined ? undefined : { path: found.path, texts: [found.text] };
-  });
-  return also;
+/** Text of the units that an OS ships, by the names of their files. */
+export type ShippedUnits = ReadonlyMap<string, string>;
+
+const noDropins: ReadonlyMap<string, string> = new Map();
+
+/** What systemd finds on a machine that has a configuration. */
+export function findUnitIn({ entries }: NodeConfig, shipped: ShippedUnits): FindUnit {
+  const dropins = new Map<string, Map<string, string>>();
+  for (const [path, entry] of entries) {
+    const [, folder = "", file = ""] = /^\/etc\/systemd\/system\/([^/]+\.d)\/([^/]+)$/.exec(path) ?? [];
+    if (folder === "" || entry.kind !== "file") continue;
+    const known = dropins.get(folder) ?? new Map<string, string>();
+    dropins.set(folder, known.set(file, textOf(entry.contents) ?? ""));
+  }
+  return (name, unit) => {
+    const path = `${unitFolder}/${name}`;
+    const entry = entries.get(path);
+    if (entry?.kind === "link") return "masked";
+    const own = entry?.kind === "file" ? (textOf(entry.contents) ?? "") : undefined;
+    const text = own ?? shipped.get(name);
+    if (text === undefined) return undefined;
+    const texts = [text, ...dropinsOf(unit, (folder) => dropins.get(folder) ?? noDropins)];
+    return { path: own === undefined ? `${vendorUnitFolder}/${name}` : path, texts };
+  };
 }
+
+/** Units that are enabled and disabled together with a unit: those that its `Also=` names. */
+export const alsoOf = (name: string, find: FindUnit): readonly string[] => enablingOf(name, find).also;
 
 /**
  * Units whose enablement a configuration may change: those that it names, those that it masks (their links stay, and
  * are seen again without the mask), and those that are enabled together with them.
  */
-export function managedUnits(config: NodeConfig): ReadonlySet<string> {
+export function managedUnits(config: NodeConfig, find: FindUnit): ReadonlySet<string> {
   const units = new Set(config.enablement.keys());
   for (const entry of config.entries.values())
     if (isMasking(entry) && entry.origin.kind === "unit") units.add(entry.origin.name);
-  for (const name of config.enablement.keys()) for (const also of alsoOf(config, name)) units.add(also);
+  for (const name of config.enablement.keys()) for (const also of alsoOf(name, find)) units.add(also);
   return units;
 }
-
-/** Which unit enables which other one. A unit that the configuration disables enables none. */
-export const tiesOf = (config: NodeConfig): readonly { readonly name: string; readonly also: string }[] =>
-  [...config.enablement].flatMap(([name, { enabled }]) =>
-    enabled === false ? [] : alsoOf(config, name).map((also) => ({ name, also })),
-  );
 
 /** The configuration of a machine that has none yet. */
 export const emptyNodeConfig: NodeConfig = {

@@ -4,10 +4,12 @@ import { contentsReader, decodeContents, textOf } from "../../ignition/data-url.
 import { decimalMode } from "../../ignition/file-mode.ts";
 import { type ParsedIgnition, parseIgnition } from "../../ignition/parse-ignition.ts";
 import { type Problem, pathTo } from "../../ignition/problem.ts";
-import type { IgnitionConfig } from "../../ignition/types.ts";
+import type { IgnitionConfig, Unit } from "../../ignition/types.ts";
 import { certificatePaths } from "../certificates/machine-certificates.ts";
 import { parseImageReference } from "../images/image-reference.ts";
+import { type FindUnit, dropinsOf, enablingOf, unitFolder } from "./install-links.ts";
 import { describeConflict, pathClaims, pathConflicts, placeOf } from "./path-conflicts.ts";
+import { templateOf } from "./unit-name.ts";
 
 /** A MachineConfig as rendering and validation need it: metadata may be little more than a name. */
 export type MachineConfigInput = Pick<MachineConfig, "metadata" | "spec">;
@@ -182,6 +184,8 @@ export function findingsBeyondReference(config: IgnitionConfig): readonly Proble
     if (unit.contents?.includes("\0")) warning(pathTo(where, "contents"), "contains a NUL");
     if (unit.mask === true && unit.contents !== undefined && unit.contents !== "")
       warning(pathTo(where, "mask"), "hides the unit's contents");
+    for (const { field, reason, remedy } of enablementFindings(unit, config))
+      warning(pathTo(where, field), reason, remedy);
     for (const [k, dropin] of (unit.dropins ?? []).entries()) {
       if (/[\0\n/]/.test(dropin.name))
         warning(
@@ -214,6 +218,42 @@ export function findingsBeyondReference(config: IgnitionConfig): readonly Proble
   if ((config.ignition.config?.merge ?? []).length > 0 || config.ignition.config?.replace !== undefined)
     warning("ignition.config", "has no effect on running machines", "give the contents inline");
   return problems;
+}
+
+/** Why a unit is not enabled as its author expects. Units that the config neither has nor masks are unknown. */
+function enablementFindings(
+  unit: Unit,
+  config: IgnitionConfig,
+): readonly { readonly field: string; readonly reason: string; readonly remedy?: string }[] {
+  if (unit.mask === true) return [];
+  const units = new Map((config.systemd?.units ?? []).map((one) => [one.name, one]));
+  const below = (folder: string) =>
+    new Map((units.get(folder.slice(0, -2))?.dropins ?? []).map(({ name, contents = "" }) => [name, contents]));
+  const find: FindUnit = (name, other) => {
+    const found = units.get(name);
+    if (found?.mask === true) return "masked";
+    const { contents = "" } = found ?? {};
+    return contents === ""
+      ? undefined
+      : { path: `${unitFolder}/${name}`, texts: [contents, ...dropinsOf(other, below)] };
+  };
+  const fileOf = (name: string) => find(name, unit.name);
+  const template = templateOf(unit.name);
+  if (fileOf(unit.name) === undefined && fileOf(template) === "masked")
+    return unit.enabled === true || unit.mask === false
+      ? [
+          {
+            field: unit.enabled === true ? "enabled" : "mask",
+            reason: `${unit.name} stays masked: it has no contents of its own, and its template ${template} is masked`,
+            remedy: "give it contents, or take the mask of the template away",
+          },
+        ]
+      : [];
+  if (unit.enabled !== true || (fileOf(unit.name) ?? fileOf(template)) === undefined) return [];
+  return enablingOf(unit.name, find).problems.map((reason) => ({
+    field: "enabled",
+    reason: `systemctl cannot: ${reason}`,
+  }));
 }
 
 /** Sections that only Ignition carries out, before a system first runs, and what to do for machines that run. */

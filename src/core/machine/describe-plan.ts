@@ -16,6 +16,7 @@ const writes: readonly Step["do"][] = [
   "makeFolder",
   "writeEntries",
   "restoreEntries",
+  "relinkUnits",
   "enableUnit",
   "disableUnit",
   "presetUnit",

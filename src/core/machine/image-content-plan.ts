@@ -14,7 +14,7 @@ import {
 } from "./content-gap.ts";
 import type { Payload, PayloadEntry } from "../config/image-content.ts";
 import { isInstallable } from "../config/install-links.ts";
-import { type NodeConfig, type WantedEntry, emptyNodeConfig, managedUnits } from "../config/node-config.ts";
+import { type NodeConfig, type WantedEntry, emptyNodeConfig, findUnitIn, managedUnits } from "../config/node-config.ts";
 
 /** A payload that was placed on the machine for the system that it leaves, with the originals of its managed paths. */
 export interface LocalPayload extends Payload {
@@ -118,7 +118,8 @@ export function planImageContent(view: ImageContentView, target: NodeConfig): Im
   const originals = { ...view.originals, paths: { ...view.originals.paths, ...Object.fromEntries(shipped) } };
   const gap = contentGap({ ...view, originals }, target);
   const paths = gap.steps.flatMap((step) => ("paths" in step ? step.paths : []));
-  const units = gap.steps.flatMap((step) => ("unit" in step ? [step.unit] : []));
+  const relinked = gap.steps.flatMap((step) => ("units" in step ? step.units : []));
+  const units = [...relinked, ...gap.changes.flatMap((change) => (change.kind === "unit" ? [change.name] : []))];
   const changed = [...new Set([...paths, ...units])].sort();
   return {
     steps: gap.steps,
@@ -164,19 +165,20 @@ function sameOriginal(a: OriginalEntry, b: OriginalEntry): boolean {
 export function originalsAfterApplying(
   originals: Originals,
   target: NodeConfig,
-  vendor: ReadonlyMap<string, OriginalEntry>,
+  { vendor, shippedUnits = new Map() }: Pick<ImageContentView, "vendor" | "shippedUnits">,
   from: "image" | "local",
 ): Originals {
   const { hidden: _hidden, ...rest } = from === "local" ? uncovered(originals, vendor) : originals;
   const keep = <T>(record: Readonly<Record<string, T>>, has: (key: string) => boolean) =>
     Object.fromEntries(Object.entries(record).filter(([key]) => has(key)));
-  const managed = managedUnits(target);
+  const managed = managedUnits(target, findUnitIn(target, shippedUnits));
   const hidden = from === "local" ? [] : (originals.hidden ?? []).filter((path) => target.entries.has(path));
   return {
     ...rest,
     paths: keep(rest.paths, (path) => target.entries.has(path)),
     ...(hidden.length === 0 ? {} : { hidden }),
     enablement: keep(rest.enablement, (unit) => managed.has(unit)),
+    ...(rest.links === undefined ? {} : { links: keep(rest.links, (unit) => managed.has(unit)) }),
     passwords: keep(rest.passwords, (user) => target.passwords.has(user)),
   };
 }

@@ -114,7 +114,9 @@ const stepsOf = (node: ObservedNode, target: NodeConfig) => {
             ? `${step.do} ${step.path}`
             : "unit" in step
               ? `${step.do} ${step.unit}`
-              : step.do,
+              : step.do === "relinkUnits"
+                ? `${step.do} - ${step.remove.join(" ")}${step.make.map(({ path }) => ` + ${path}`).join("")}`
+                : step.do,
       );
 };
 
@@ -123,7 +125,7 @@ describe("planNode", () => {
     expect(planNode(on(), before, policies)).toEqual({ verdict: "inSync" });
   });
 
-  test.for([
+  test.for<{ title: string; parts: Parts; node?: Partial<ObservedNode>; steps: readonly string[] }>([
     { title: "only another name: the ledger is closed for it", parts: {}, steps: ["closeLedger"] },
     {
       title: "a file that no policy names: drain first, reboot last",
@@ -161,11 +163,18 @@ describe("planNode", () => {
       ],
     },
     {
-      title: "a unit with a new text: old links are removed before new ones are created",
-      parts: { units: [{ name: "a.service", enabled: true, contents: `${installable}# 2\n` }] },
+      title: "a unit with a new text: links that it does not keep are removed before, new ones are made after",
+      parts: { units: [{ name: "a.service", enabled: true, contents: `${installable}WantedBy=other.target\n` }] },
+      node: {
+        links: new Map([
+          ["/etc/systemd/system/multi-user.target.wants/a.service", "/etc/systemd/system/a.service"],
+          ["/etc/systemd/system/old.target.wants/a.service", "/etc/systemd/system/a.service"],
+        ]),
+        originals: { ...on().originals, links: { "a.service": {} } },
+      },
       steps: [
         "openLedger",
-        "disableUnit a.service",
+        "relinkUnits - /etc/systemd/system/old.target.wants/a.service",
         "writeEntries /etc/systemd/system/a.service",
         "enableUnit a.service",
         "daemonReload",
@@ -198,8 +207,8 @@ describe("planNode", () => {
       parts: { keys: ["ssh-ed25519 A"] },
       steps: ["openLedger", "writeEntries /home/core/.ssh/authorized_keys.d/ignition", "closeLedger"],
     },
-  ])("$title [machine-plan-node-2]", ({ parts, steps }) => {
-    expect(stepsOf(on(), to(parts))).toEqual(steps);
+  ])("$title [machine-plan-node-2]", ({ parts, node, steps }) => {
+    expect(stepsOf(on(node), to(parts))).toEqual(steps);
   });
 
   test("a machine without an earlier configuration reboots undrained [machine-plan-node-3]", () => {
@@ -306,7 +315,6 @@ describe("planNode", () => {
       "drain",
       "openLedger",
       "stageOs",
-      "disableUnit a.service",
       "writeEntries /etc/a /etc/quiet /etc/systemd/system/a.service",
       "enableUnit a.service",
       "reboot",

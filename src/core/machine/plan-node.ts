@@ -12,9 +12,17 @@ import {
 } from "../config/disruption-policy.ts";
 import { isCredential } from "../config/image-content.ts";
 import { isTargetOf, sameTarget } from "./image-target.ts";
-import { type NodeConfig, changesOf, compareNodeConfigs, emptyNodeConfig, masks } from "../config/node-config.ts";
+import {
+  type NodeConfig,
+  changesOf,
+  compareNodeConfigs,
+  emptyNodeConfig,
+  findUnitIn,
+  masks,
+} from "../config/node-config.ts";
 import type { Debt, ObservedDeployment, ObservedNode } from "./observed-node.ts";
 import { listText } from "../text/list-text.ts";
+import { isEnableable } from "./unit-gap.ts";
 import { type DroppedDebt, debtsToRecord, subjectOf, unpaidDebts, withoutMissingUnits } from "./unpaid-debts.ts";
 
 /** Reboots that a target may use until the machine has it. */
@@ -386,12 +394,12 @@ export function driftOf(node: ObservedNode): readonly Change[] {
       });
   }
   const enablement = [];
-  for (const [name, { enabled, installable }] of previous.enablement) {
+  const find = findUnitIn(previous, node.shippedUnits ?? new Map());
+  for (const [name, wanted] of previous.enablement) {
+    const { enabled } = wanted;
     const is = node.enablement.get(name) ?? "absent";
-    if (
-      (enabled === true && installable && (is === "disabled" || (is === "masked" && !masks(previous, name)))) ||
-      (enabled === false && is === "enabled")
-    )
+    const isOff = is === "disabled" || (is === "masked" && !masks(previous, name));
+    if ((enabled === true && isOff && isEnableable(name, find, wanted)) || (enabled === false && is === "enabled"))
       enablement.push({ name, op: "update" as const });
   }
   return changesOf(paths, enablement);

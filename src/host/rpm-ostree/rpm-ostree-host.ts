@@ -9,7 +9,7 @@ import { realOwners } from "../directory/ownership.ts";
 import { rootAccounts } from "../directory/root-accounts.ts";
 import { rootBooks } from "../directory/root-books.ts";
 import { rootFiles } from "../directory/root-files.ts";
-import { resolveInRoot } from "../directory/root-folder.ts";
+import { filesBelow, resolveInRoot } from "../directory/root-folder.ts";
 import { ledgerFolder, rootLedger } from "../directory/root-ledger.ts";
 import type { Host } from "../host.ts";
 import { foreignOs, machineFacts, rpmOstreeOs } from "./rpm-ostree-os.ts";
@@ -56,7 +56,11 @@ export async function rpmOstreeHost({
   return {
     driver: "rpm-ostree",
     files,
-    units: systemdUnits({ commands, files }),
+    units: systemdUnits({
+      commands,
+      files,
+      listTree: async (folder) => (await filesBelow(await locate(folder))).map((path) => `${folder}/${path}`),
+    }),
     os: isOstree
       ? rpmOstreeOs({ commands, files, facts, locate, random, disk, architecture })
       : foreignOs({ commands, facts, random }),

@@ -1,6 +1,8 @@
 import { McoError } from "../../api/errors.ts";
 import type { Enablement, HostFiles, HostUnits, UnitState } from "../host.ts";
-import { unitFolder } from "../../core/config/install-links.ts";
+import { makeLinks } from "../make-links.ts";
+import { type InstallLink, unitFolder } from "../../core/config/install-links.ts";
+import { readUnitName } from "../../core/config/unit-name.ts";
 import { type CommandOptions, type HostCommands, commandFailure } from "./run-command.ts";
 
 /** Properties of units (org.freedesktop.systemd1(5)); a unit that is no service has no result of a reload. */
@@ -14,9 +16,12 @@ const trustUnit = "coreos-update-ca-trust.service";
 export function systemdUnits({
   commands,
   files,
+  listTree,
 }: {
   readonly commands: HostCommands;
-  readonly files: Pick<HostFiles, "read">;
+  readonly files: Pick<HostFiles, "read" | "write" | "remove">;
+  /** All paths of files and links below a folder of the machine. */
+  readonly listTree: (folder: string) => Promise<readonly string[]>;
 }): HostUnits {
   const options = (signal: AbortSignal): CommandOptions => ({ kind: "unit", signal });
 
@@ -47,7 +52,19 @@ export function systemdUnits({
     return entry?.kind === "link" && entry.target === "/dev/null";
   }
 
-  async function stateOf(names: readonly string[], signal: AbortSignal): Promise<ReadonlyMap<string, UnitState>> {
+  /** A template never runs: systemd has no properties of it, but knows its file. */
+  async function stateOfTemplate(name: string, signal: AbortSignal): Promise<readonly [string, UnitState]> {
+    const { stdout } = await commands.run(["systemctl", "is-enabled", "--", name], { kind: "query", signal });
+    const word = stdout.trim();
+    const isKnown = word !== "" && word !== "not-found";
+    return [name, { enablement: isKnown ? enablementOf({ UnitFileState: word }) : "absent", activity: "inactive" }];
+  }
+
+  async function stateOf(all: readonly string[], signal: AbortSignal): Promise<ReadonlyMap<string, UnitState>> {
+    const isTemplate = (name: string) => readUnitName(name)?.kind === "template";
+    const names = all.filter((name) => !isTemplate(name));
+    const templates: (readonly [string, UnitState])[] = [];
+    for (const name of all.filter(isTemplate)) templates.push(await stateOfTemplate(name, signal));
     const shown = await show(names, signal);
     // A mask is a link that we made ourselves: systemd may not have looked since.
     const states = await Promise.all(
@@ -62,7 +79,16 @@ export function systemdUnits({
           ] as const,
       ),
     );
-    return new Map(states);
+    return new Map([...states, ...templates]);
+  }
+
+  async function links(signal: AbortSignal): Promise<readonly InstallLink[]> {
+    const found: InstallLink[] = [];
+    for (const path of await listTree(unitFolder)) {
+      const entry = await files.read(path, signal);
+      if (entry?.kind === "link" && entry.target !== "/dev/null") found.push({ path, target: entry.target });
+    }
+    return found;
   }
 
   /** Runs `systemctl <verb> <name>`, where a unit that is not there leaves nothing to do. */
@@ -91,6 +117,13 @@ export function systemdUnits({
 
   return {
     state: stateOf,
+    links,
+    async relink({ remove, make }, signal) {
+      for (const path of remove) await files.remove(path, signal);
+      await makeLinks(files, make, signal);
+      // systemd keeps the state of a unit's file until it reads it again.
+      await commands.must(["systemctl", "daemon-reload"], options(signal));
+    },
     async enable(name, signal) {
       await commands.must(["systemctl", "enable", "--", name], options(signal));
     },

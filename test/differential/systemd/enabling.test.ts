@@ -1,20 +1,18 @@
-import { execFileSync, spawnSync } from "node:child_process";
+import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, readlinkSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type UnitFile, enablingOf, unitFolder, vendorUnitFolder } from "../../../src/core/config/install-links.ts";
+import {
+  type UnitFile,
+  dropinsOf,
+  enablingOf,
+  unitFolder,
+  vendorUnitFolder,
+} from "../../../src/core/config/install-links.ts";
 import { runs } from "../readers/runs.ts";
-
-/** The rules are those of systemd 252; a machine without a systemctl has nothing to compare with. */
-const hasSystemctl = (() => {
-  try {
-    return /^systemd (2[5-9]\d|[3-9]\d\d)/.test(execFileSync("systemctl", ["--version"], { encoding: "utf8" }));
-  } catch {
-    return false;
-  }
-})();
+import { hasSystemctl } from "./has-systemctl.ts";
 
 const names = ["a.service", "b.socket", "c@.service", "c@x.service", "d@.timer", "d@y.timer", "e.timer", "f-g.service"];
 const wanters = fc.constantFrom(
@@ -76,9 +74,14 @@ const texts = fc
     fc.array(lines, { maxLength: 5 }),
   )
   .map(([head, section, all]) => head + section + all.map(([key, value]) => `${key}${value}\n`).join(""));
+const dropins = fc.dictionary(
+  fc.constantFrom("10.conf", "20.conf", "no-dropin"),
+  fc.constantFrom("[Install]\nWantedBy=drop.target\n", "[Install]\nWantedBy=\nAlso=e.timer\n", "[Service]\nNice=1\n"),
+  { maxKeys: 2 },
+);
 const units = fc.dictionary(
   fc.constantFrom(...names),
-  fc.record({ text: texts, isVendors: fc.boolean(), isMasked: fc.nat(11).map((n) => n === 0) }),
+  fc.record({ text: texts, isVendors: fc.boolean(), isMasked: fc.nat(11).map((n) => n === 0), dropins }),
 );
 
 /** Links below the folder of units, as `path → target`. */
@@ -94,7 +97,7 @@ function linksIn(root: string): readonly string[] {
     .sort();
 }
 
-describe.skipIf(!hasSystemctl)("enabling a unit, where systemctl is installed", () => {
+describe.skipIf(!hasSystemctl)("enabling a unit, as systemctl (systemd 252 or newer) does", () => {
   test("makes the links that systemctl makes [install-links-4]", { timeout: 3_600_000 }, () => {
     fc.assert(
       fc.property(units, fc.constantFrom(...names), (all, name) => {
@@ -102,14 +105,22 @@ describe.skipIf(!hasSystemctl)("enabling a unit, where systemctl is installed", 
         try {
           const files = new Map<string, UnitFile | "masked">();
           for (const folder of [unitFolder, vendorUnitFolder]) mkdirSync(join(root, folder), { recursive: true });
-          for (const [unit, { text, isVendors, isMasked }] of Object.entries(all)) {
+          const below = (name: string) => new Map(Object.entries(all[name.slice(0, -2)]?.dropins ?? {}));
+          for (const [unit, { text, isVendors, isMasked, dropins: more }] of Object.entries(all)) {
             const path = `${isVendors ? vendorUnitFolder : unitFolder}/${unit}`;
             if (isMasked) symlinkSync("/dev/null", join(root, unitFolder, unit));
             else writeFileSync(join(root, path), text);
             files.set(unit, isMasked ? "masked" : { path, texts: [text] });
+            mkdirSync(join(root, `${path}.d`));
+            for (const [name, contents] of Object.entries(more)) writeFileSync(join(root, `${path}.d`, name), contents);
           }
           const { status } = spawnSync("systemctl", [`--root=${root}`, "enable", name]);
-          const ours = enablingOf(name, (unit) => files.get(unit));
+          const ours = enablingOf(name, (file, unit) => {
+            const found = files.get(file);
+            return found === undefined || found === "masked"
+              ? found
+              : { ...found, texts: [...found.texts, ...dropinsOf(unit, below)] };
+          });
           expect(
             ours.links.map(({ path, target }) => `${path.slice(unitFolder.length + 1)} → ${target}`).sort(),
           ).toEqual(linksIn(root));

@@ -595,7 +595,18 @@ export async function fakeSystem({
     const [name = ""] = rest;
     const is = async (unit: string) => (await model.state([unit], signal)).get(unit) ?? fail(`no state of ${unit}`);
     switch (verb) {
+      case "is-enabled": {
+        const { enablement } = await is(name);
+        // systemctl(1): a unit that is not enabled is a failure, too; one without a file has no word.
+        if (enablement === "absent") fail(`Failed to get unit file state for ${name}: No such file or directory`);
+        if (enablement === "enabled" || enablement === "static") return `${enablement}\n`;
+        throw Object.assign(new Ended(1, ""), { stdout: `${enablement}\n` });
+      }
       case "show": {
+        // systemd/systemd src/core/manager.c (v252): a template cannot be loaded.
+        const template = rest.find((unit) => unit.includes("@."));
+        if (template !== undefined)
+          fail(`Failed to get properties: Unit name ${template} is missing the instance name.`);
         const blocks = await Promise.all(
           rest.map(async (unit) => {
             const { enablement, activity } = await is(unit);
