@@ -229,8 +229,20 @@ export const objectRows: readonly Row[] = [
   settings(
     "boot images that nothing manages",
     "set selection.mode of each of spec.managedBootImages.machineManagers to None",
-    { spec: { managedBootImages: { machineManagers: [{ resource: "machinesets", selection: { mode: "All" } }] } } },
-    { spec: { managedBootImages: { machineManagers: [{ resource: "machinesets", selection: { mode: "None" } }] } } },
+    {
+      spec: {
+        managedBootImages: {
+          machineManagers: [{ apiGroup: "machine.openshift.io", resource: "machinesets", selection: { mode: "All" } }],
+        },
+      },
+    },
+    {
+      spec: {
+        managedBootImages: {
+          machineManagers: [{ apiGroup: "machine.openshift.io", resource: "machinesets", selection: { mode: "None" } }],
+        },
+      },
+    },
   ),
   settings(
     "a config server that asks for no credential",
