@@ -111,7 +111,7 @@ export function explainBuild(forecast: Forecast, about: BuildFacts): Explanation
     state: build === undefined ? undefined : stateOfBuild(build),
     failure: readFailure(build?.metadata.annotations?.[annotations.buildFailure]),
   };
-  const { row, state } = view;
+  const { state } = view;
   return {
     subject: `build of pool/${name}`,
     asOf: timestampOf(facts.now),

@@ -248,7 +248,7 @@ function imageFields({ release, suiteImage, releaseImage }: ClusterSources) {
 function proxyOf({ proxy }: ClusterSources, before: Spec | undefined): Kept<Spec["proxy"]> {
   const status = proxy?.status ?? {};
   const wrong = Object.entries(status).find(([field, value]) =>
-    field === "noProxy" ? /[\0-\x1f]/.test(value) : value !== "" && !/^https?:\/\/[^\s\0-\x1f]+$/i.test(value),
+    field === "noProxy" ? /[\0\r\n]/.test(value) : value !== "" && !/^https?:\/\/[^\s\0]+$/i.test(value),
   );
   if (wrong !== undefined)
     return {
