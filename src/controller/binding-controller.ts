@@ -98,12 +98,13 @@ function boundNode({ metadata, spec }: NodeBinding, { caches }: Pick<Context, "c
 /** The labels of the pool that a machine joined; `undefined`: its Node has them, or the pool is gone. */
 function labelsOfPool(
   spec: NodeBinding["spec"],
-  { metadata: { labels = {}, annotations: marks = {} } }: Node,
+  node: Node,
   pools: readonly MachineConfigPool[],
 ): Readonly<Record<string, string>> | undefined {
   const pool = pools.find(({ metadata }) => metadata.name === spec.pool);
   if (pool === undefined) return undefined;
-  const given = labelsOfJoin(pool);
+  const { labels = {}, annotations: marks = {} } = node.metadata;
+  const given = labelsOfJoin(pool, node, pools);
   const hasAll = Object.entries(given).every(([key, value]) => labels[key] === value);
   return hasAll && marks[annotations.joinedPool] === spec.pool ? undefined : given;
 }
