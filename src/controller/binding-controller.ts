@@ -4,6 +4,7 @@ import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { NodeBinding } from "../api/kinds/node-binding.ts";
 import { annotations } from "../api/names.ts";
 import { timestampOf } from "../api/schema/object.ts";
+import { canonicalHost } from "../core/join/canonical-host.ts";
 import { type BindingStay, type BoundNode, bindingStay, isReleased } from "../core/join/join-places.ts";
 import { labelsOfJoin, labelsOfReturn, poolOfNode } from "../core/pool/pool-of-node.ts";
 import { trimNode } from "../core/pool/trim.ts";
@@ -171,9 +172,9 @@ function keptAddresses({ metadata, spec }: NodeBinding, { caches }: Context): Re
       .of(NodeBinding)
       .list()
       .filter((other) => other.metadata.name !== metadata.name && !isReleased(other.spec))
-      .flatMap((other) => other.spec.addresses ?? []),
+      .flatMap((other) => (other.spec.addresses ?? []).map(canonicalHost)),
   );
-  return { releasedAt: null, addresses: (spec.addresses ?? []).filter((address) => !taken.has(address)) };
+  return { releasedAt: null, addresses: (spec.addresses ?? []).filter((one) => !taken.has(canonicalHost(one))) };
 }
 
 /**

@@ -97,6 +97,11 @@ export const labelsOfJoin = (
 /** Labels that may schedule the cluster's own workload onto a machine, and trust it with that. */
 const controlPlaneRoles: readonly string[] = [labels.masterRole, labels.controlPlaneRole, labels.arbiterRole];
 
+/** Whether a machine that joins a pool becomes one of the control plane, whatever labels it has already. */
+export const makesControlPlane = (pool: MachineConfigPool | undefined): boolean =>
+  pool !== undefined &&
+  Object.keys(labelsOfJoin(pool, { metadata: { name: "" } }, [pool])).some((key) => controlPlaneRoles.includes(key));
+
 /**
  * Labels for a machine that registers again after its Node was deleted; `undefined`: an administrator has to give them.
  * Nothing of a Node that its kubelet can write decides: only the record of the pool that the machine joined, and was
@@ -111,8 +116,8 @@ export function labelsOfReturn(
 ): Labels | undefined {
   const pool = pools.find(({ metadata }) => metadata.name === record.pool);
   if (pool === undefined || record.lastPool !== record.pool) return undefined;
+  if (makesControlPlane(pool)) return undefined;
   const given = labelsOfJoin(pool, node, pools);
-  if (Object.keys(given).some((key) => controlPlaneRoles.includes(key))) return undefined;
   const assumed = { ...node, metadata: { ...node.metadata, labels: { ...node.metadata.labels, ...given } } };
   const membership = poolOfNode(assumed, pools);
   return membership.verdict === "member" && membership.pool === record.pool ? given : undefined;

@@ -134,9 +134,10 @@ function isComparable(value: unknown): value is Comparable {
   return typeof value === "object" && value !== null && "equals" in value && typeof value.equals === "function";
 }
 
-/** The library keeps its class to itself; the text of a duration is exact. */
-function isDuration(value: unknown): boolean {
-  return Object.prototype.toString.call(value) === "[object google.protobuf.Duration]";
+/** Whether a value is a duration, of this text if one is given. The library keeps its class to itself. */
+export function isDuration(value: unknown, text?: string): boolean {
+  if (Object.prototype.toString.call(value) !== "[object google.protobuf.Duration]") return false;
+  return text === undefined || String(value as Date) === text;
 }
 
 /** A map of an expression: a Map, or a plain object if it stands in the text. */

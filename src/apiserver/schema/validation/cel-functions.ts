@@ -12,7 +12,7 @@ import {
 import { equalJson, isList } from "../json-values.ts";
 import { nano, parseQuantity } from "../../../api/schema/quantities.ts";
 import { allMatches, compileExpression } from "../regular-expressions.ts";
-import { comparable, type Comparable, concatenate, contains, mapOf, same, tooCostly } from "./cel-equality.ts";
+import { comparable, type Comparable, concatenate, contains, isDuration, mapOf, same, tooCostly } from "./cel-equality.ts";
 import { addMacros } from "./cel-macros.ts";
 import { compareVersions, normalizedSemver, parseSemver, Semver } from "./cel-semver.ts";
 
@@ -301,7 +301,7 @@ function addTimes(env: Environment): void {
 /** What the library converts, but for texts: those of Go's strconv. */
 function addConversions(env: Environment): void {
   const run = (name: string): ParseResult => new Environment().registerVariable("given", "dyn").parse(`${name}(given)`);
-  const [int, double] = [run("int"), run("double")];
+  const [int, double, own] = [run("int"), run("double"), run("string")];
   env.registerFunction("kubernetesString(dyn): string", (given: unknown): string => {
     if (typeof given === "boolean" || typeof given === "bigint") return String(given);
     if (given instanceof Address) return printAddress(given);
@@ -309,19 +309,17 @@ function addConversions(env: Environment): void {
     if (typeof given === "number" || typeof given === "string") return printValue(given);
     if (given instanceof Uint8Array) return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(given);
     if (given instanceof Date) return printTime(given);
-    const text = String(given);
-    if (!/^-?\d/.test(text)) throw new Error("no such overload: string");
+    const text: unknown = isDuration(given) ? String(given as Date) : own({ given });
+    if (typeof text !== "string") throw new Error("no such overload: string");
     return text;
   });
   env.registerFunction("int(uint): int", (given: { valueOf(): bigint }) => given.valueOf());
   env.registerFunction("kubernetesInt(dyn): int", (given: unknown): unknown => {
     if (given instanceof Date) return BigInt(Math.floor(given.getTime() / 1000));
-    if (typeof given === "number" || (typeof given !== "bigint" && typeof given?.valueOf() === "bigint")) {
-      const whole = typeof given === "number" ? given : Number(given);
-      // Beyond these, a number of floating point is no whole number of 64 bits.
-      if (!(Math.abs(whole) < 2 ** 63)) throw new Error("integer overflow");
-      return typeof given === "number" ? BigInt(Math.trunc(given)) : BigInt(String(given));
-    }
+    const number: unknown = given?.valueOf();
+    if (typeof number === "bigint" && number < 2n ** 63n) return number;
+    if (typeof number === "number" && Math.abs(number) < 2 ** 63) return BigInt(Math.trunc(number));
+    if (typeof number === "bigint" || typeof number === "number") throw new Error("integer overflow");
     if (typeof given === "string" && !/^[-+]?\d+$/.test(given))
       throw new Error("type conversion error from 'string' to 'int'");
     return int({ given: typeof given === "string" ? given.replace(/^\+/, "") : given });
@@ -421,7 +419,8 @@ function printItem(value: unknown): string {
   if (value instanceof Uint8Array) return `b${JSON.stringify(new TextDecoder().decode(value))}`;
   if (value instanceof Date) return printTime(value);
   const map = mapOf(value);
-  if (map === undefined) return String(value).replace(/^Type<(.*)>$/, "$1");
+  // Whole numbers, truth values, null, types, and lengths of time have texts of their own.
+  if (map === undefined) return String(value as bigint).replace(/^Type<(.*)>$/, "$1");
   return `{${[...map]
     .map(([key, item]) => `${printItem(key)}:${printItem(item)}`)
     .toSorted()
@@ -576,7 +575,7 @@ function isZero(value: unknown): boolean {
   if (isList(value) || value instanceof Uint8Array) return value.length === 0;
   const map = mapOf(value);
   if (map !== undefined) return map.size === 0;
-  return value === null || value === false || value === "" || same(value, 0n) || String(value) === "0s";
+  return value === null || value === false || value === "" || same(value, 0n) || isDuration(value, "0s");
 }
 
 function compare(a: unknown, b: unknown): number {

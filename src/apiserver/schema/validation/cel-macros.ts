@@ -176,7 +176,7 @@ function overPairs(name: string, macro: PairMacro, { args, receiver }: Call): Ma
       if (!["list", "map", "dyn"].includes(range.kind))
         throw checker.createError(
           "invalid_comprehension_range",
-          `expression of type '${String(range)}' cannot be range of a comprehension (must be list, map, or dynamic)`,
+          `expression of type '${range.kind}' cannot be range of a comprehension (must be list, map, or dynamic)`,
           receiver,
         );
       const key = range.kind === "list" ? checker.getType("int") : range.kind === "map" ? range.keyType : range;
