@@ -12,7 +12,16 @@ import {
 import { equalJson, isList } from "../json-values.ts";
 import { nano, parseQuantity } from "../../../api/schema/quantities.ts";
 import { allMatches, compileExpression } from "../regular-expressions.ts";
-import { comparable, type Comparable, concatenate, contains, isDuration, mapOf, same, tooCostly } from "./cel-equality.ts";
+import {
+  comparable,
+  type Comparable,
+  concatenate,
+  contains,
+  isDuration,
+  mapOf,
+  same,
+  tooCostly,
+} from "./cel-equality.ts";
 import { addMacros } from "./cel-macros.ts";
 import { compareVersions, normalizedSemver, parseSemver, Semver } from "./cel-semver.ts";
 
