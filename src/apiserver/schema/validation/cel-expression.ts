@@ -134,7 +134,13 @@ const failed = (what: string): CompiledExpression => ({
 function compileIn(env: Environment, text: string, { wanted, variables, typed }: Given): CompiledExpression {
   try {
     const parsed = env.parse(text);
-    const survey: Survey = { mentions: new Set(), loops: 0, literal: 0 };
+    const survey: Survey = {
+      mentions: new Set(),
+      // The library declares a macro's namespace that Kubernetes does not have.
+      isDeclared: (name) => name !== "cel" && env.hasVariable(name),
+      loops: 0,
+      literal: 0,
+    };
     const { problem } = inspect(parsed.ast, variables, survey, 0);
     if (problem !== undefined) return failed(problem);
     const checked = typed().parse(checkable(parsed.ast)).check();
@@ -294,6 +300,8 @@ const runnable = (ast: ASTNode): string =>
 interface Survey {
   /** Names of variables. */
   readonly mentions: Set<string>;
+  /** Whether the expression may name such a variable or constant. */
+  isDeclared(name: string): boolean;
   loops: number;
   literal: number;
 }
@@ -338,7 +346,7 @@ function inspect(
 ): Inspected {
   switch (node.op) {
     case "id":
-      if (node.args === "cel" && !scope.has("cel")) return { problem: undeclared("cel") };
+      if (!scope.has(node.args) && !survey.isDeclared(node.args)) return { problem: undeclared(node.args) };
       survey.mentions.add(node.args);
       return { schema: scope.get(node.args) };
     case ".":
@@ -361,10 +369,10 @@ function inspect(
     }
     case "rcall": {
       const [name, receiver, args] = node.args;
-      const wrong = problemOf(node, name, args);
-      if (wrong !== undefined) return { problem: wrong };
       const base = inspect(receiver, scope, survey, depth);
       if (base.problem !== undefined) return base;
+      const wrong = problemOf(node, name, args);
+      if (wrong !== undefined) return { problem: wrong };
       const declared = declaredBy(name, args, base.schema);
       if (declared === undefined) return inspectAll(args, scope, survey, depth);
       const { variables, isLoop } = declared;
