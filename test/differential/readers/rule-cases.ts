@@ -64,6 +64,13 @@ export const schemas = {
 /** Rules with every function and macro of Kubernetes, and with what no definition may say. */
 export const rules: readonly RuleCase[] = [
   {
+    schema: schemas.text,
+    rule: "int(self) == 5 && int('-007') == -7 && int('+9223372036854775807') > 0 && int('-9223372036854775808') < 0",
+    value: "0000000000000000000000000000000000000005",
+    verdict: "accepted",
+  },
+  { schema: schemas.text, rule: "int(self) > 0", value: "9223372036854775808", verdict: "refused" },
+  {
     schema: schemas.object,
     rule: "self.parts.first().value().n == 1 && self.?part.value().n == 1 && dyn(self.?part).value().n == 1",
     value: { part: { n: 1 }, parts: [{ n: 1 }] },

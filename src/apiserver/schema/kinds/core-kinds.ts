@@ -1,3 +1,4 @@
+import { decodeBase64 } from "../../../ignition/data-url.ts";
 import type { FieldError, KubeObject, ResourceDefinition } from "../contract.ts";
 import { forbidden, invalid, required, tooLong } from "../field-errors.ts";
 import { at, cloneJson, equalJson, isObject, listAt, objectAt, textAt } from "../json-values.ts";
@@ -96,8 +97,9 @@ function dockerProblems(data: Readonly<Record<string, unknown>>, key: string): r
   return problem === undefined ? [] : [invalid(field, "<secret contents redacted>", problem)];
 }
 
+/** Values that are no base64 were refused when the request was read. */
 const bytesOfBase64 = (value: unknown): Uint8Array =>
-  typeof value === "string" ? Uint8Array.from(atob(value), (char) => char.charCodeAt(0)) : new Uint8Array();
+  typeof value === "string" ? decodeBase64(value) : new Uint8Array();
 
 const namespaceLabel = "kubernetes.io/metadata.name";
 

@@ -1,24 +1,24 @@
 import { Optional } from "@marcbachmann/cel-js";
 import { equalJson, isList } from "../json-values.ts";
 
-/** What a schema's `x-kubernetes-list-type` makes of a list: a set's order counts for nothing, a map's items have keys. */
+/** A list by its schema's `x-kubernetes-list-type`: the order of a set is irrelevant, and items of a map have keys. */
 export type ListKind =
   | { readonly kind: "set" }
   | { readonly kind: "map"; /** As expressions spell them. */ readonly keys: readonly string[] };
 
 const kinds = new WeakMap<readonly unknown[], ListKind>();
 
-/** Remembers what the schema of a list makes of it, for its equality and addition. */
+/** Records the list type of a value, which decides its equality and addition. */
 export function markList(list: readonly unknown[], kind: ListKind): void {
   kinds.set(list, kind);
 }
 
-/** Values that are equal by a comparison of their own. */
+/** Values that define their own equality. */
 export interface Comparable {
   equals(other: unknown): boolean;
 }
 
-/** The message of an expression that would look at too much. */
+/** The error of an expression that exceeds its cost. */
 export const tooCostly = "operation cancelled: actual cost limit exceeded";
 
 /** Comparisons of one function that compares each item of a list with each of another. */
@@ -36,8 +36,8 @@ export function contains(all: readonly unknown[], some: readonly unknown[]): boo
 }
 
 /**
- * Whether two values of an expression are equal. Lists of a schema's type `set` or `map` are equal in any order, as on
- * the left of the comparison: kubernetes/apiserver pkg/cel/common/values.go (v1.34).
+ * Whether two values of an expression are equal. If the left one is a list of type `set` or `map`, order is irrelevant:
+ * kubernetes/apiserver pkg/cel/common/values.go (v1.34).
  */
 export function same(a: unknown, b: unknown): boolean {
   if (a === b) return true;
@@ -70,7 +70,7 @@ function sameLists(a: readonly unknown[], b: readonly unknown[]): boolean {
   });
 }
 
-/** Whether each of some values is among all: by a table if they are scalars. */
+/** Whether each of some values is among all. Scalars are looked up in a hash table. */
 function among(all: readonly unknown[], some: readonly unknown[]): boolean {
   const known = new Set(all.map(scalarKey));
   if (!known.has(undefined)) return some.every((one) => known.has(scalarKey(one)));
@@ -78,8 +78,8 @@ function among(all: readonly unknown[], some: readonly unknown[]): boolean {
 }
 
 /**
- * One list after the other. A list of the type `set` gets only what it lacks; in one of the type `map`, items of the
- * other list take the place of those with their keys.
+ * The concatenation of two lists. A list of type `set` gets only items that it lacks; in a list of type `map`, items of
+ * the other list replace those with the same keys.
  */
 export function concatenate(a: readonly unknown[], b: readonly unknown[]): readonly unknown[] {
   const kind = kinds.get(a);
@@ -121,7 +121,7 @@ function keyOf(item: unknown, keys: readonly string[]): string {
   return JSON.stringify(keys.map((key) => scalarKey(fields?.get(key)) ?? ""));
 }
 
-/** Whole numbers, those without a sign, and others. */
+/** Integers, unsigned integers and floating-point numbers. */
 function isNumber(value: unknown): value is bigint | number | { valueOf(): bigint } {
   return typeof value === "bigint" || typeof value === "number" || typeof value?.valueOf() === "bigint";
 }
@@ -140,7 +140,7 @@ export function isDuration(value: unknown, text?: string): boolean {
   return text === undefined || String(value as Date) === text;
 }
 
-/** A map of an expression: a Map, or a plain object if it stands in the text. */
+/** A map of an expression: a Map, or a plain object that the library made. */
 export function mapOf(value: unknown): ReadonlyMap<unknown, unknown> | undefined {
   if (value instanceof Map) return value;
   const plain = typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype;

@@ -15,9 +15,9 @@ import { declareTypes, typesOf } from "./cel-types.ts";
 import { escapeName, rulePropertiesOf } from "./cel-values.ts";
 
 /**
- * An expression is checked in types and run in values. The check sees `self` as the type that the schema gives it, so
- * that what never fits is refused when a definition is written. The run sees values alone: there, equality, addition and
- * membership are our own functions, since lists of a schema may be sets and maps, which the library does not know.
+ * An expression is type-checked in one environment and evaluated in another. The check declares `self` with the type of
+ * its schema, so that a type error refuses the definition. The evaluation is dynamic, and replaces equality, addition and
+ * membership by functions of our own: the library does not know the list types `set` and `map`.
  */
 export type CompiledExpression =
   | {
@@ -61,13 +61,17 @@ function environment(use: "check" | "run"): Environment {
 
 let ruleValues: Environment | undefined;
 
-/** Fields that an expression names, by its text, and what became of an expression, by its text and types. */
+/** The fields that an expression selects, by its text. */
 const knownFields = new Map<string, ReadonlySet<string>>();
+/** Compiled expressions, by their text and types. */
 const knownRules = new Map<string, CompiledExpression>();
-/** Bound of each: definitions hold hundreds of rules, and each is written, read back and served anew. */
+/** Bound of each cache: definitions hold hundreds of rules, and are compiled again each time they are read. */
 const cacheSize = 5_000;
+/** Longer expressions are compiled each time: their author could fill the memory with them. */
+const longestKey = 20_000;
 
 function remember<T>(cache: Map<string, T>, key: string, value: T): T {
+  if (key.length > longestKey) return value;
   if (cache.size >= cacheSize) cache.clear();
   cache.set(key, value);
   return value;
@@ -164,8 +168,6 @@ function compileIn(env: Environment, text: string, { wanted, variables, typed }:
 
 /** The message of an error of the library, as Kubernetes begins it. */
 function sentence(error: unknown): string {
-  if (error instanceof Error && error.message.startsWith("int() type error: cannot convert to int"))
-    return "type conversion error from 'string' to 'int'";
   const summary = isObject(error) ? error["summary"] : undefined;
   if (typeof summary === "string") return lowerFirst(summary);
   return lowerFirst(error instanceof Error ? (error.message.split("\n")[0] ?? "") : String(error));
@@ -216,10 +218,10 @@ function fieldsIn(ast: ASTNode): ReadonlySet<string> {
   return fields;
 }
 
-/** Writes a node; undefined: as it stands. */
+/** The text of a node, or undefined if it needs no change. */
 type Replacement = (node: ASTNode, write: (node: ASTNode) => string) => string | undefined;
 
-/** The text of an expression, with every part in parentheses: the library's own leaves out some that are needed. */
+/** The text of an expression, with parentheses around every operand: the library's serializer omits necessary ones. */
 function textOf(node: ASTNode, replace: Replacement): string {
   const write = (one: ASTNode): string => replace(one, write) ?? plainText(one, write);
   return write(node);
@@ -268,7 +270,7 @@ function literalText(value: Extract<ASTNode, { op: "value" }>["args"]): string {
   return `${String(value)}u`;
 }
 
-/** The expression as its types are checked: the items that a text is formatted with may have different ones. */
+/** The expression for the type check: arguments of `format` may have different types, unlike items of other lists. */
 const checkable = (ast: ASTNode): string =>
   textOf(ast, ({ op, args }, write) => {
     if (op === "call" && args[0] === "has") return `${hasName}(${args[1].map(write).join(", ")})`;
@@ -276,7 +278,7 @@ const checkable = (ast: ASTNode): string =>
     return `(${write(args[1])}).format([${args[2][0].args.map((item) => `dyn(${write(item)})`).join(", ")}])`;
   });
 
-/** The expression with our own functions in place of operators and functions of the library. */
+/** The expression for the evaluation, with operators and functions of the library replaced by our own. */
 const runnable = (ast: ASTNode): string =>
   textOf(ast, ({ op, args }, write) => {
     switch (op) {
@@ -405,8 +407,21 @@ function inspectAll(
   return {};
 }
 
-/** Functions that Kubernetes calls for constants when a definition is written: google/cel-go interpreter/planner.go (v0.26). */
+/** Conversions that Kubernetes evaluates for constants at compile time: google/cel-go interpreter/planner.go (v0.26). */
 const conversions = new Set(["int", "uint", "double", "bool", "string", "bytes", "duration", "timestamp"]);
+
+const knownConversions = new Map<string, ParseResult>();
+
+/** One of them as an expression, compiled once. */
+function conversionBy(name: string): ParseResult {
+  const known = knownConversions.get(name);
+  if (known !== undefined) return known;
+  const run = environment("run")
+    .registerVariable("given", "dyn")
+    .parse(`${globalFunctions[name] ?? name}(given)`);
+  knownConversions.set(name, run);
+  return run;
+}
 
 type Constant =
   | { readonly kind: "constant"; readonly value: unknown }
@@ -421,16 +436,13 @@ function constantOf(node: ASTNode): Constant {
   if (given === undefined || others.length > 0) return { kind: "open" };
   const constant = constantOf(given);
   if (constant.kind !== "constant") return constant;
-  const run = environment("run")
-    .registerVariable("given", "dyn")
-    .parse(`${globalFunctions[name] ?? name}(given)`);
-  const result = evaluate(run, { given: constant.value });
+  const result = evaluate(conversionBy(name), { given: constant.value });
   return result.verdict === "evaluated"
     ? { kind: "constant", value: result.value }
     : { kind: "wrong", problem: result.message };
 }
 
-/** What is wrong with a call as it is written: its name, an expression that is none, or a constant that does not convert. */
+/** The problem of a call at compile time: an unknown function, an invalid pattern, or a constant that does not convert. */
 function problemOf(node: ASTNode, name: string, args: readonly ASTNode[]): string | undefined {
   if (!isKubernetesFunction(name)) return undeclared(name);
   const pattern = name === "matches" ? args.at(-1) : undefined;

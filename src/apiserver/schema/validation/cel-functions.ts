@@ -1,3 +1,4 @@
+import { bytesToHex } from "@noble/hashes/utils.js";
 import type { RE2JS } from "re2js";
 import { Environment, Optional, type ParseResult } from "@marcbachmann/cel-js";
 import { isCidr, isIPv4, isIPv6, isTimestamp, formats } from "../formats.ts";
@@ -27,11 +28,12 @@ import { compareVersions, normalizedSemver, parseSemver, Semver } from "./cel-se
 
 /**
  * The functions that Kubernetes adds to CEL, without `authorizer`: kubernetes/apiserver pkg/cel/environment/base.go and
- * pkg/cel/library (v1.34), as far as a definition that is written on such a server may use them: what that release
- * brings is left to the next. The  environment declares no variables; to compile an expression, clone it and declare them.
+ * pkg/cel/library (v1.34). New definitions on such a server may use those of 1.33: Kubernetes accepts a function one
+ * release after it was introduced. The environment declares no variables; to compile an expression, clone it and declare
+ * them.
  *
- * @param use `check`: functions have the types that Kubernetes gives them, as far as the library can tell them apart;
- *   `run`: they take what comes, since values have no types there.
+ * @param use `check`: functions have the types that Kubernetes declares, as far as the library can tell them apart;
+ *   `run`: their arguments are dynamic, since values have no declared types there.
  */
 export function kubernetesEnvironment(use: "check" | "run"): Environment {
   const env = new Environment({
@@ -71,10 +73,10 @@ const kubernetesFunctions = new Set(
    isInteger asInteger asApproximateFloat add sub isSemver semver major minor patch`.split(/\s+/),
 );
 
-/** Whether Kubernetes has a function or a macro of this name: the library has more. */
+/** Whether Kubernetes has a function or macro of this name. The library has more. */
 export const isKubernetesFunction = (name: string): boolean => kubernetesFunctions.has(name);
 
-/** The functions that run in place of operators, and of a map in the text, whose keys the library makes texts. */
+/** The functions that replace operators and map literals: the library turns the keys of a literal into strings. */
 export const operatorFunctions = {
   "==": "kubernetesEqual",
   "+": "kubernetesAdd",
@@ -83,8 +85,8 @@ export const operatorFunctions = {
 } as const;
 
 /**
- * The functions that run in place of methods: the library hands RE2 to JavaScript, counts in halves of letters, changes
- * letters beyond ASCII, and takes days of the year where it stands.
+ * The functions that replace methods of the library, which passes RE2 patterns to JavaScript, counts UTF-16 units, changes
+ * the case of letters outside ASCII, and computes the day of the year in the local time zone.
  */
 export const methodFunctions: Readonly<Record<string, string>> = {
   matches: "kubernetesMatches",
@@ -97,7 +99,7 @@ export const methodFunctions: Readonly<Record<string, string>> = {
   getDayOfYear: "kubernetesDayOfYear",
 };
 
-/** The functions that run in place of others: the library takes texts for times and numbers that Go does not. */
+/** The functions that replace conversions of the library, which parses strings that Go does not. */
 export const globalFunctions: Readonly<Record<string, string>> = {
   timestamp: "kubernetesTimestamp",
   string: "kubernetesString",
@@ -119,7 +121,7 @@ const nullable = [
   "net.CIDR",
 ];
 
-/** What the library adds: numbers, texts, bytes, times and lengths of time. */
+/** The library's addition, for everything but lists. */
 const plus: ParseResult = new Environment().registerVariable("a", "dyn").registerVariable("b", "dyn").parse("a + b");
 
 function addOperators(env: Environment): void {
@@ -165,9 +167,7 @@ function addStrings(env: Environment): void {
   env.registerFunction("string.kubernetesUpperAscii(): string", (text: string) =>
     text.replace(/[a-z]+/g, (letters) => letters.toUpperCase()),
   );
-  env.registerFunction("string.kubernetesTrim(): string", (text: string) =>
-    text.replace(new RegExp(`^[${blanks}]+|[${blanks}]+$`, "g"), ""),
-  );
+  env.registerFunction("string.kubernetesTrim(): string", trim);
   const [find, findLast] = ["string.kubernetesIndexOf", "string.kubernetesLastIndexOf"];
   env.registerFunction(`${find}(string): int`, (text: string, wanted: string) => indexOf(text, wanted, 0n));
   env.registerFunction(`${find}(string, int): int`, indexOf);
@@ -243,9 +243,18 @@ function addStrings(env: Environment): void {
 }
 
 /** What Go's unicode.IsSpace takes for white space. */
-const blanks = "\\t\\n\\v\\f\\r \\u0085\\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000";
+const isSpace = (unit: string): boolean =>
+  /[\t\n\v\f\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]/.test(unit);
 
-/** Where a text begins in another one, in letters. */
+/** Character by character: an expression for white space at the end looks at each run of it many times. */
+function trim(text: string): string {
+  let [start, end] = [0, text.length];
+  while (start < end && isSpace(text.charAt(start))) start++;
+  while (end > start && isSpace(text.charAt(end - 1))) end--;
+  return text.slice(start, end);
+}
+
+/** The index of a substring, in code points. */
 function indexOf(text: string, wanted: string, from: bigint): bigint {
   const letters = Array.from(text);
   if (wanted === "") return from;
@@ -302,15 +311,15 @@ function addTimes(env: Environment): void {
   env.registerFunction(`${timestamp}.kubernetesDayOfYear(): int`, (time: Date) => dayOfYear(time, "UTC"));
   env.registerFunction(`${timestamp}.kubernetesDayOfYear(string): int`, dayOfYear);
   env.registerFunction(`duration(${duration}): ${duration}`, (length: unknown) => length);
-  env.registerFunction(`string(${timestamp}): string`, (time: Date) => time.toISOString().replace(/\.?0*Z$/, "Z"));
+  env.registerFunction(`string(${timestamp}): string`, printTime);
   env.registerFunction(`string(${duration}): string`, String);
   env.registerFunction(`int(${timestamp}): int`, (time: Date) => BigInt(Math.floor(time.getTime() / 1000)));
 }
 
-/** What the library converts, but for texts: those of Go's strconv. */
+/** Conversions: strings are parsed as Go's strconv parses them. */
 function addConversions(env: Environment): void {
   const run = (name: string): ParseResult => new Environment().registerVariable("given", "dyn").parse(`${name}(given)`);
-  const [int, double, own] = [run("int"), run("double"), run("string")];
+  const [double, own] = [run("double"), run("string")];
   env.registerFunction("kubernetesString(dyn): string", (given: unknown): string => {
     if (typeof given === "boolean" || typeof given === "bigint") return String(given);
     if (given instanceof Address) return printAddress(given);
@@ -329,15 +338,23 @@ function addConversions(env: Environment): void {
     if (typeof number === "bigint" && number < 2n ** 63n) return number;
     if (typeof number === "number" && Math.abs(number) < 2 ** 63) return BigInt(Math.trunc(number));
     if (typeof number === "bigint" || typeof number === "number") throw new Error("integer overflow");
-    if (typeof given === "string" && !/^[-+]?\d+$/.test(given))
-      throw new Error("type conversion error from 'string' to 'int'");
-    return int({ given: typeof given === "string" ? given.replace(/^\+/, "") : given });
+    if (typeof given !== "string") throw new Error("no such overload: int");
+    return intOf(given);
   });
   env.registerFunction("kubernetesDouble(dyn): double", (given: unknown): unknown => {
-    if (typeof given === "string" && !/^[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|inf|infinity|nan)$/i.test(given))
+    if (typeof given === "string" && !/^[-+]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:e[-+]?\d+)?|inf|infinity|nan)$/i.test(given))
       throw new Error("type conversion error from 'string' to 'double'");
     return double({ given });
   });
+}
+
+/** The whole number of 64 bits that a string holds. @throws Error if it holds none. */
+function intOf(text: string): bigint {
+  const [, sign = "", digits] = /^([-+]?)0*(\d{1,19})$/.exec(text) ?? [];
+  const number = digits === undefined ? undefined : BigInt(`${sign === "-" ? "-" : ""}${digits}`);
+  if (number === undefined || number >= 2n ** 63n || number < -(2n ** 63n))
+    throw new Error("type conversion error from 'string' to 'int'");
+  return number;
 }
 
 /** The years 1 to 9999. */
@@ -403,7 +420,7 @@ function format(text: string, values: readonly unknown[]): string {
         case "x":
         case "X": {
           const bytes = typeof value === "string" ? new TextEncoder().encode(value) : value;
-          const hex = bytes instanceof Uint8Array ? hexOf(bytes) : whole().toString(16);
+          const hex = bytes instanceof Uint8Array ? bytesToHex(bytes) : whole().toString(16);
           return verb === "X" ? hex.toUpperCase() : hex;
         }
         default:
@@ -428,7 +445,7 @@ function printItem(value: unknown): string {
   if (value instanceof Uint8Array) return `b${JSON.stringify(new TextDecoder().decode(value))}`;
   if (value instanceof Date) return printTime(value);
   const map = mapOf(value);
-  // Whole numbers, truth values, null, types, and lengths of time have texts of their own.
+  // Integers, booleans, null, types and durations convert to strings by themselves.
   if (map === undefined) return String(value as bigint).replace(/^Type<(.*)>$/, "$1");
   return `{${[...map]
     .map(([key, item]) => `${printItem(key)}:${printItem(item)}`)
@@ -438,7 +455,7 @@ function printItem(value: unknown): string {
 
 const printTime = (time: Date): string => time.toISOString().replace(/\.?0*Z$/, "Z");
 
-/** A number of floating point as Go's strconv prints the shortest text (`g`). */
+/** A floating-point number as Go's strconv formats it with `g` and the shortest precision. */
 function printNumber(value: number): string {
   if (!Number.isFinite(value)) return Number.isNaN(value) ? "NaN" : value > 0 ? "+Inf" : "-Inf";
   const [digits = "", power = "0"] = value.toExponential().split("e");
@@ -447,7 +464,7 @@ function printNumber(value: number): string {
   return `${digits}e${exponent < 0 ? "-" : "+"}${String(Math.abs(exponent)).padStart(2, "0")}`;
 }
 
-/** `12345.6` with so many digits behind the point, and with commas: as formats of the language "en" have it. */
+/** A number with a fixed count of decimals and with commas between thousands, as in English. */
 const printFixed = (value: number, precision: number): string =>
   value
     .toFixed(precision)
@@ -455,7 +472,7 @@ const printFixed = (value: number, precision: number): string =>
       text.includes(".") && at > text.indexOf(".") ? "" : ",",
     );
 
-/** A power of ten is printed so: `1.5×10⁰³`. */
+/** Scientific notation, as in `1.5×10⁰³`. */
 function printScientific(value: number, precision: number): string {
   const [digits = "", power = "0"] = value.toExponential(precision).split("e");
   const raised = String(Math.abs(Number(power)))
@@ -572,7 +589,8 @@ function addOptionals(env: Environment): void {
   env.registerFunction("list<optional<A>>.unwrapOpt(): list<A>", values);
   env.registerFunction("list<A>.first(): optional<A>", (all: readonly unknown[]) => at(all, 0));
   env.registerFunction("list<A>.last(): optional<A>", (all: readonly unknown[]) => at(all, -1));
-  // The library gives a value of an unknown type what all functions of a name return: with one more, that is anything.
+  // On a receiver of unknown type, the library infers the common result type of all functions of that name. One more
+  // function makes that type dyn; without it, the type parameter A remains, and A has no fields.
   env.registerType("kubernetes.Unknown", { ctor: Unknown, fields: {} });
   for (const name of ["value", "first", "last", "unwrapOpt"])
     env.registerFunction(`kubernetes.Unknown.${name}(): dyn`, () => undefined);
@@ -589,12 +607,10 @@ function isZero(value: unknown): boolean {
 
 function compare(a: unknown, b: unknown): number {
   if (a instanceof Date && b instanceof Date) return a.getTime() - b.getTime();
-  if (a instanceof Uint8Array && b instanceof Uint8Array) return compare(hexOf(a), hexOf(b));
+  if (a instanceof Uint8Array && b instanceof Uint8Array) return compare(bytesToHex(a), bytesToHex(b));
   const [left, right] = [a as string, b as string];
   return left < right ? -1 : left > right ? 1 : 0;
 }
-
-const hexOf = (bytes: Uint8Array): string => Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 
 function extreme(values: readonly unknown[], sign: number): unknown {
   if (values.length === 0) throw new Error(`${sign < 0 ? "min" : "max"} called on empty list`);

@@ -212,6 +212,18 @@ describe("compileAdmissionPolicy", () => {
 });
 
 describe("expressions that take the square of what they look at", () => {
+  test.for([
+    ["object.trim() != ''", `x${" ".repeat(300_000)}x`],
+    ["!isSemver(object, true)", `${"0".repeat(300_000)}x`],
+    ["int(object) == 0", `${"0".repeat(300_000)}x`],
+    ["double(object) == 0.0", `${"1".repeat(300_000)}x`],
+  ] as const)("%s takes time in proportion to its text [apiserver-cel-cost-4]", ([expression, object]) => {
+    const compiled = compileAdmissionPolicy({ validations: [{ expression }] });
+    if (compiled.verdict === "refused") throw new Error("it does not compile");
+    const given = policyRequest({ object, oldObject: null, request: {}, namespaceObject: null });
+    expect(["allowed", "failed"]).toContain(compiled.policy.decide(given, null).verdict);
+  });
+
   const numbers = Array.from({ length: 30_000 }, (_, index) => index);
   const literal = `[${Array.from({ length: 900 }, (_, index) => index).join(",")}]`;
 
