@@ -1,5 +1,6 @@
 /**
- * Writes `src/cluster/openshift-kinds.json`: the definitions of OpenShift's kinds that a cluster of `mco up` has, for
+ * Writes `src/api/kinds/controller-config-parts.ts`, the schemas of OpenShift's objects that a ControllerConfig holds,
+ * and `src/cluster/openshift-kinds.json`: the definitions of OpenShift's kinds that a cluster of `mco up` has, for
  * people and for the controllers that read them. `make openshift-kinds OPENSHIFT_API=FOLDER` runs it with a clone of
  * openshift/api. Of each definition only the facts stay: names, scope, versions, the structural schema with its limits,
  * printer columns, and the rules in CEL, with messages of this suite.
@@ -10,6 +11,10 @@ import { join } from "node:path";
 import { parse } from "yaml";
 
 const output = join(import.meta.dirname, "../src/cluster/openshift-kinds.json");
+const partsOutput = join(import.meta.dirname, "../src/api/kinds/controller-config-parts.ts");
+/** With every feature: what a cluster has not switched on is not written. */
+const controllerConfig =
+  "machineconfiguration/v1/zz_generated.crd-manifests/0000_80_machine-config_01_controllerconfigs-SelfManagedHA-CustomNoUpgrade";
 
 const config = "config/v1/zz_generated.crd-manifests/0000_10_config-operator_01_";
 /** Where a kind differs between sets of features, a cluster of the default set has this one. */
@@ -32,6 +37,42 @@ const longestRule = 400;
 
 /** What this suite says where a rule refuses: the first whose text is a part of the rule. */
 const messages: readonly (readonly [part: string, message: string])[] = [
+  [
+    "self.spec.controlPlaneTopology",
+    "spec.controlPlaneTopology must be the topology that the status has, or HighlyAvailable where that is SingleReplica",
+  ],
+  ["oldSelf.?vsphere.vcenters", "vsphere.vcenters must not be removed once it is set"],
+  ["oldSelf.all(x, self.exists(y, y.server == x.server))", "vCenters must not be added and removed in one change"],
+  ["self.all(x, oldSelf.exists(y, y.server == x.server))", "vCenters must not be added and removed in one change"],
+  ["self.exists_one(y, y.server == x.server)", "each vCenter must have a server of its own"],
+  ["self.exists_one(y, x == y)", "each entry must be there once"],
+  ["self.vcenters.exists(vc", "each failure domain must name the server of one of vcenters"],
+  [".family()", "must be at most one IPv4 and one IPv6 address"],
+  ["isIP(self)", "must be an IP address"],
+  ["isCIDR(self)", "must be a network, such as 10.0.0.0/16"],
+  ["has(oldSelf.apiServerInternalIPs)", "apiServerInternalIPs must not be removed once it is set"],
+  ["has(oldSelf.ingressIPs)", "ingressIPs must not be removed once it is set"],
+  ["self.dnsRecordsType", "dnsRecordsType may be External only where loadBalancer.type is UserManaged"],
+  ["self.clusterHosted", "clusterHosted goes with dnsType ClusterHosted, and only with it"],
+  ["self.type == 'UUID'", "uuid goes with type UUID, and only with it"],
+  ["self.type == 'Name'", "name goes with type Name, and only with it"],
+  ["self.type == 'HostGroup'", "hostGroup goes with type HostGroup, and only with it"],
+  ["self.type == 'AWS'", "aws goes with type AWS, and only with it"],
+  ["self in ['','AWS']", "must be empty or AWS"],
+  ["self.zoneAffinity.type == 'HostGroup'", "a zone of type HostGroup needs a region of type ComputeCluster"],
+  ["self.zoneAffinity.type == 'ComputeCluster'", "a zone of type ComputeCluster needs a region of type Datacenter"],
+  ["has(oldSelf.resourceTags)", "resourceTags can be set at installation only"],
+  ["has(oldSelf.resourceLabels)", "resourceLabels can be set at installation only"],
+  ["self.all(x, x in oldSelf)", "cannot change after installation"],
+  ["has(oldSelf.resourceGroup)", "resourceGroup must not be removed once it is set"],
+  ["has(oldSelf.cloudControllerManager)", "cloudControllerManager must not be added or removed later"],
+  ["has(oldSelf.state)", "state must not be added or removed later"],
+  ["self == oldSelf", "must not change once it is set"],
+  ["getEscapedPath", "the path of the URL must be /v and a number, or /api/v and a number"],
+  ["getScheme", "must be a URL of https"],
+  ["arn:(aws", "must be the ARN of a role: arn:aws:iam::ACCOUNT:role/NAME"],
+  ["openshift-io", "must not begin with openshift-io or kubernetes-io"],
+  ["[0-9A-Za-z_.:/=+-@ ]", "must be made of letters, digits, spaces and _ . : / = + - @"],
   ["findAll('-----BEGIN CERTIFICATE-----')", "has a certificate without its end"],
   ["-----BEGIN CERTIFICATE-----", "must begin with a PEM certificate"],
   ["-----END CERTIFICATE-----", "must end with a PEM certificate"],
@@ -67,7 +108,7 @@ type Node = Readonly<Record<string, unknown>>;
 const isNode = (value: unknown): value is Node => typeof value === "object" && value !== null && !Array.isArray(value);
 
 /** A schema without prose. */
-function facts(schema: Node): Node {
+function facts(schema: Node, longest = longestRule): Node {
   return Object.fromEntries(
     Object.entries(schema).flatMap(([key, value]): readonly (readonly [string, unknown])[] => {
       switch (key) {
@@ -77,12 +118,12 @@ function facts(schema: Node): Node {
         case "title":
           return [];
         case "properties":
-          return [[key, mapped(value as Readonly<Record<string, Node>>)]];
+          return [[key, mapped(value as Readonly<Record<string, Node>>, longest)]];
         case "items":
         case "additionalProperties":
-          return [[key, isNode(value) ? facts(value) : value]];
+          return [[key, isNode(value) ? facts(value, longest) : value]];
         case "x-kubernetes-validations": {
-          const kept = (value as readonly Rule[]).filter(({ rule }) => rule.length <= longestRule).map(ruleOf);
+          const kept = (value as readonly Rule[]).filter(({ rule }) => rule.length <= longest).map(ruleOf);
           return kept.length === 0 ? [] : [[key, kept]];
         }
         default:
@@ -92,8 +133,8 @@ function facts(schema: Node): Node {
   );
 }
 
-const mapped = (properties: Readonly<Record<string, Node>>): Node =>
-  Object.fromEntries(Object.entries(properties).map(([name, child]) => [name, facts(child)]));
+const mapped = (properties: Readonly<Record<string, Node>>, longest: number): Node =>
+  Object.fromEntries(Object.entries(properties).map(([name, child]) => [name, facts(child, longest)]));
 
 interface Rule {
   readonly rule: string;
@@ -154,3 +195,14 @@ const git = (...args: readonly string[]) =>
 const definitions = sources.map((path) => reduced(parse(git("show", `HEAD:${path}.crd.yaml`)) as Definition));
 const source = `openshift/api ${git("rev-parse", "--short=12", "HEAD").trim()}`;
 writeFileSync(output, `${JSON.stringify({ source, definitions }, undefined, 1)}\n`);
+
+const { spec: holder } = parse(git("show", `HEAD:${controllerConfig}.crd.yaml`)) as Definition;
+const fields = facts(holder.versions[0]?.schema.openAPIV3Schema ?? {}, Infinity)["properties"] as Readonly<
+  Record<"spec", { readonly properties: Node }>
+>;
+const { infra, dns, proxy, network } = fields.spec.properties;
+// A module, because the library is written by the compiler alone.
+writeFileSync(
+  partsOutput,
+  `/** Written by hack/openshift-kinds.ts. Source: ${source}. */\nexport const controllerConfigParts: Readonly<Record<"infra" | "dns" | "proxy" | "network", object>> = ${JSON.stringify({ infra, dns, proxy, network }, undefined, 2)};\n`,
+);

@@ -520,6 +520,8 @@ export const hostPaths = {
   cloudCa: "/etc/kubernetes/static-pod-resources/configmaps/cloud-config/ca-bundle.pem",
   /** Credentials for the internal registry, merged with the cluster's pull secret. */
   internalPullSecret: "/etc/mco/internal-registry-pull-secret.json",
+  /** The cluster's pull secret, for the kubelet and the container runtime. */
+  kubeletPullSecret: "/var/lib/kubelet/config.json",
   /** A folder for each registry: containers-certs.d(5). */
   registryCas: "/etc/docker/certs.d",
   /** Journal lines: `journal-<boot id>.jsonl`. */

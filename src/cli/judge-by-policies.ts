@@ -1,5 +1,9 @@
 import type { KubeObject } from "../api/schema/object.ts";
-import { type CompiledPolicy, compileAdmissionPolicy, policyRequest } from "../apiserver/schema/validation/cel.ts";
+import {
+  type CompiledPolicy,
+  compileAdmissionPolicy,
+  policyRequest,
+} from "../apiserver/schema/validation/cel-policies.ts";
 import type { ResourceDefinition } from "../apiserver/schema/contract.ts";
 import type { Problem } from "../ignition/problem.ts";
 import { objectPolicies } from "../operator/admission-policies.ts";

@@ -230,6 +230,12 @@ describe("scalars of YAML", () => {
 });
 
 describe("what renders, and does not do what its author expects", () => {
+  const image = (osImageURL: string) => `apiVersion: machineconfiguration.openshift.io/v1
+kind: MachineConfig
+metadata: {name: 99-image, labels: {machineconfiguration.openshift.io/role: worker}}
+spec:
+  osImageURL: ${osImageURL}
+`;
   test.for<[what: string, parts: string, says: string]>([
     [
       "disks",
@@ -269,6 +275,11 @@ describe("what renders, and does not do what its author expects", () => {
       "files[0].path: /var/run/x is below /run, which each boot empties",
     ],
     [
+      "the pull secret as a file",
+      storage(file("/var/lib/kubelet/config.json")),
+      "files[0].path: /var/lib/kubelet/config.json holds the cluster's pull secret: this entry replaces it",
+    ],
+    [
       "a file of the daemon",
       storage(file("/etc/kubernetes/kubelet-ca.crt")),
       "files[0].path: /etc/kubernetes/kubelet-ca.crt is written by the machine config daemon itself: this entry has no effect",
@@ -285,15 +296,41 @@ describe("what renders, and does not do what its author expects", () => {
 
   test("a plan asks nothing of machines for a file of the daemon, as they do nothing [refused-manifests-15]", async () => {
     const { plan } = await judge(machineConfig("98-x", storage(file("/etc/kubernetes/kubelet-ca.crt"))));
-    expect(plan.out).toContain("worker-0: nothing but the change on disk");
+    expect(plan.out).toContain("+ /etc/kubernetes/kubelet-ca.crt  (no effect: the daemon writes it itself)");
+    expect(plan.out).toContain("worker-0: nothing: the machine config daemon writes these files itself");
+    const both = [file("/etc/kubernetes/kubelet-ca.crt"), file("/etc/docker/certs.d/r.example:5000/ca.crt")];
+    const beside = await judge(machineConfig("98-x", storage(...both)));
+    // A registry's certificate of a MachineConfig takes precedence over the cluster's.
+    expect(beside.validate.out).toContain("1 document: 0 errors, 1 warning");
+    expect(beside.plan.out).toContain("worker-0: drain, reboot");
   });
 
-  const image = (osImageURL: string) => `apiVersion: machineconfiguration.openshift.io/v1
-kind: MachineConfig
-metadata: {name: 99-image, labels: {machineconfiguration.openshift.io/role: worker}}
+  test("a plan shows that machines refuse a file below /usr, and an OS image by tag, before they drain [refused-manifests-20]", async () => {
+    const { plan } = await judge(machineConfig("98-x", storage(file("/usr/lib/x.conf"), file("/etc/y"))));
+    expect(plan.code).toBe(1);
+    expect(plan.out).toContain(
+      "refused by running machines: /usr/lib/x.conf: is below /usr, which machines cannot write: only an OS image holds it; use a path below /etc or /usr/local",
+    );
+    expect(plan.out).toContain("worker-0: stays as it is");
+    expect(plan.out).not.toContain("reboot");
+    const tagged = await judge(image("registry.example/os:latest"));
+    expect(tagged.plan.code).toBe(1);
+    expect(tagged.plan.out).toContain(
+      'refused by running machines: spec.osImageURL: "registry.example/os:latest" is a tag, which can come to mean another image: machines take an OS image by its digest only; name it by its digest',
+    );
+    const opted = `apiVersion: machineconfiguration.openshift.io/v1
+kind: MachineOSConfig
+metadata: {name: worker}
 spec:
-  osImageURL: ${osImageURL}
+  machineConfigPool: {name: worker}
+  imageBuilder: {imageBuilderType: Job}
+  renderedImagePushSecret: {name: push}
+  renderedImagePushSpec: registry.example/os/worker:latest
 `;
+    const built = await judge(opted, machineConfig("98-x", storage(file("/usr/lib/x.conf"))));
+    expect(built.plan.out).not.toContain("refused by running machines");
+  });
+
   test.for([
     ["registry.example/os:latest", "is a tag, which can come to mean another image"],
     ["registry.example/os", "is a tag, which can come to mean another image"],
@@ -327,6 +364,22 @@ metadata: {name: worker-1, labels: {node-role.kubernetes.io/worker: "", kubernet
     const { out } = await mco("plan", "--from", from, ...both.flatMap((name) => ["-f", name]));
     expect(out).toContain("conflict: 60-pages replaces the kernel type realtime of 50-rt with 64k-pages");
     expect(out).toContain("the kernel type 64k-pages exists on arm64 only; of another architecture: worker-1");
+  });
+});
+
+describe("a plan's warnings", () => {
+  test("stand there once each, with what to do, and name a pool's values that do not count [refused-manifests-21]", async () => {
+    const lost = machineConfig("97-lost", storage(file("/run/x"))).replace(/, labels: .*}}/, "}");
+    const budget = cluster.split("---\n")[0]?.replace("spec:\n", "spec:\n  maxUnavailable: 0\n") ?? "";
+    const { plan } = await judge(lost, budget);
+    expect(plan.out.match(/97-lost: .*no pool selects it/g)).toHaveLength(1);
+    expect(plan.out).toContain("each boot empties: the file is missing afterwards; write a tmpfiles.d file");
+    expect(plan.out).toContain(
+      "warning: MachineConfigPool/worker: spec.maxUnavailable: is zero, and counts as 1: a pool that never updates a machine is a paused one; set spec.paused, or write 1",
+    );
+    const ten = await judge(budget.replace("maxUnavailable: 0", "maxUnavailable: ten"));
+    expect(ten.plan.code).toBe(1);
+    expect(ten.plan.out).toContain('refused: MachineConfigPool/worker: spec.maxUnavailable: is "ten"');
   });
 });
 

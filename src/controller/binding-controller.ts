@@ -4,6 +4,7 @@ import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { NodeBinding } from "../api/kinds/node-binding.ts";
 import { annotations } from "../api/names.ts";
 import { timestampOf } from "../api/schema/object.ts";
+import { canonicalHost } from "../core/join/canonical-host.ts";
 import { type BindingStay, type BoundNode, bindingStay, isReleased } from "../core/join/join-places.ts";
 import { labelsOfJoin, labelsOfReturn, poolOfNode } from "../core/pool/pool-of-node.ts";
 import { trimNode } from "../core/pool/trim.ts";
@@ -98,12 +99,13 @@ function boundNode({ metadata, spec }: NodeBinding, { caches }: Pick<Context, "c
 /** The labels of the pool that a machine joined; `undefined`: its Node has them, or the pool is gone. */
 function labelsOfPool(
   spec: NodeBinding["spec"],
-  { metadata: { labels = {}, annotations: marks = {} } }: Node,
+  node: Node,
   pools: readonly MachineConfigPool[],
 ): Readonly<Record<string, string>> | undefined {
   const pool = pools.find(({ metadata }) => metadata.name === spec.pool);
   if (pool === undefined) return undefined;
-  const given = labelsOfJoin(pool);
+  const { labels = {}, annotations: marks = {} } = node.metadata;
+  const given = labelsOfJoin(pool, node, pools);
   const hasAll = Object.entries(given).every(([key, value]) => labels[key] === value);
   return hasAll && marks[annotations.joinedPool] === spec.pool ? undefined : given;
 }
@@ -170,9 +172,9 @@ function keptAddresses({ metadata, spec }: NodeBinding, { caches }: Context): Re
       .of(NodeBinding)
       .list()
       .filter((other) => other.metadata.name !== metadata.name && !isReleased(other.spec))
-      .flatMap((other) => other.spec.addresses ?? []),
+      .flatMap((other) => (other.spec.addresses ?? []).map(canonicalHost)),
   );
-  return { releasedAt: null, addresses: (spec.addresses ?? []).filter((address) => !taken.has(address)) };
+  return { releasedAt: null, addresses: (spec.addresses ?? []).filter((one) => !taken.has(canonicalHost(one))) };
 }
 
 /**

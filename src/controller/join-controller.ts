@@ -27,6 +27,7 @@ import {
   requestLifeMs,
   withCertificate,
 } from "../core/join/certificate-holder.ts";
+import { canonicalHost } from "../core/join/canonical-host.ts";
 import { apiServerHosts } from "../core/join/config-server.ts";
 import {
   type AddressOwners,
@@ -34,6 +35,7 @@ import {
   type JoinQuestion,
   type PlaceOfRequest,
   foreignHosts,
+  formerMachine,
   heldFor,
   isReleased,
   joinedAt,
@@ -48,12 +50,18 @@ import {
   type NodeOfName,
   judgeCsr,
 } from "../core/join/judge-csr.ts";
-import { type KubeletRequest, kubeletRequestProblem, mostNames } from "../core/join/kubelet-request.ts";
+import {
+  type KubeletRequest,
+  boundedRequest,
+  kubeletRequestProblem,
+  mostNames,
+  namedNode,
+} from "../core/join/kubelet-request.ts";
 import { type ShortForm, shortFormsIn } from "../core/join/service-names.ts";
 import { trimRequest } from "../core/join/trim-request.ts";
 import { DecisionMeter } from "../core/metrics/decision-meter.ts";
 import { isControlPlane } from "../core/pool/member-facts.ts";
-import { poolOfNode } from "../core/pool/pool-of-node.ts";
+import { makesControlPlane, poolOfNode } from "../core/pool/pool-of-node.ts";
 import { trimNamespace, trimNode, trimService } from "../core/pool/trim.ts";
 import { decodeBase64 } from "../ignition/data-url.ts";
 import { type Caches, type Context, type Controller, type Watch, watching } from "../kube/controller.ts";
@@ -70,6 +78,8 @@ const indexes = {
   credential: "credential",
   /** JoinPlaces by the name that they hold. */
   held: "held",
+  /** Undecided requests of machines that join, by the credential that they were sent with. */
+  sentWith: "sentWith",
 } as const;
 
 /** A waiting machine is checked again at this interval, for changes that no watch reports. */
@@ -100,7 +110,7 @@ function readingOf(request: CertificateSigningRequest): Reading | undefined {
   const fresh: Reading | undefined =
     reading.verdict === "read"
       ? {
-          asked: { signer: spec.signerName, usages: spec.usages ?? [], asked: reading.facts },
+          asked: boundedRequest({ signer: spec.signerName, usages: spec.usages ?? [], asked: reading.facts }),
           publicKey: bytesToHex(sha256(reading.facts.publicKey)),
         }
       : undefined;
@@ -152,11 +162,11 @@ const isOfMachine = (request: CertificateSigningRequest, binding: NodeBinding) =
     holderOf(binding.spec, { credential: undefined, issued: [], isNew: false, askedAt: askedAt(request) }) ===
       "holder");
 
-/** The nodes that a request is about: one, except for requests that are never granted. */
-const nodesOf = (request: CertificateSigningRequest): readonly string[] =>
-  (readingOf(request)?.asked.asked.commonNames ?? []).flatMap((name) =>
-    name.startsWith(nodeIdentity.userPrefix) ? [name.slice(nodeIdentity.userPrefix.length)] : [],
-  );
+/** The node that a request is about. */
+function nodeOf(request: CertificateSigningRequest): string | undefined {
+  const reading = readingOf(request);
+  return reading === undefined ? undefined : namedNode(reading.asked);
+}
 
 /** The pool of the account that a machine joins with; `undefined` for other requesters. */
 function poolOfAccount({ spec }: CertificateSigningRequest): string | undefined {
@@ -213,12 +223,12 @@ export function joinController(decisions = new DecisionMeter()): Controller {
       if (request === undefined || request.metadata.deletionTimestamp !== undefined) return done();
       if (is(request, "Approved")) return admitted(request, memory, context);
       if (!isOpen(request)) return done();
-      const turn = memory.budget.take({ key, requester: request.spec.username ?? "" }, context.clock.monotonic());
+      const turn = memory.budget.take(budgeted(request), context.clock.monotonic());
       if (turn.verdict !== "judge") return done(turn.verdict === "later" ? turn.afterSeconds : undefined);
 
       if (awaitsApprovalByHand(request, memory, caches)) return done(1);
       const observed = observeJoin(request, memory, context);
-      const verdict = await judgeWithMachine(observed.facts, nodesOf(request)[0] ?? "", memory, context);
+      const verdict = await judgeWithMachine(observed.facts, observed.name, memory, context);
       switch (verdict.verdict) {
         case "leave":
           return done();
@@ -323,11 +333,21 @@ const keysOf = (caches: Caches, index: string, value: string): readonly string[]
     .byIndex(index, value)
     .map(({ metadata }) => metadata.name);
 
-const budgeted = ({ metadata, spec }: CertificateSigningRequest) => ({
-  key: metadata.name,
-  requester: spec.username ?? "",
-  createdAt: metadata.creationTimestamp ?? "",
-});
+/**
+ * A machine that joins is known by the credential of its own configuration, so that one which makes requests without end
+ * delays no other one of its pool.
+ */
+function budgeted(request: CertificateSigningRequest) {
+  const { metadata, spec } = request;
+  const isJoining = poolOfAccount(request) !== undefined;
+  const credential = isJoining ? credentialIn(spec.extra) : undefined;
+  return {
+    key: metadata.name,
+    requester: [spec.username ?? "", ...(credential === undefined ? [] : [credential])].join(" "),
+    isShared: isJoining && credential === undefined,
+    createdAt: metadata.creationTimestamp ?? "",
+  };
+}
 
 const watchesOf = ({ bound, budget }: JoinMemory): readonly [Watch, ...Watch[]] => [
   watching<CertificateSigningRequest>({
@@ -339,8 +359,15 @@ const watchesOf = ({ bound, budget }: JoinMemory): readonly [Watch, ...Watch[]] 
       return [key];
     },
     indexes: {
-      [indexes.node]: nodesOf,
+      [indexes.node]: (request) => {
+        const node = nodeOf(request);
+        return node === undefined ? [] : [node];
+      },
       [indexes.open]: (request) => (isOpen(request) ? [poolOfAccount(request) ?? ""] : []),
+      [indexes.sentWith]: (request) => {
+        const credential = isOpen(request) && poolOfAccount(request) !== undefined && credentialIn(request.spec.extra);
+        return credential === false || credential === undefined ? [] : [credential];
+      },
     },
   }),
   watching<Node>({
@@ -349,7 +376,7 @@ const watchesOf = ({ bound, budget }: JoinMemory): readonly [Watch, ...Watch[]] 
     concerns: ({ key, before, after }, caches) =>
       relevant(before) === relevant(after) ? [] : keysOf(caches, indexes.node, key),
   }),
-  // A machine may be waiting for a new pool, for a place, or for its name.
+  // A machine may be waiting for a new pool, for its place, or for its name.
   watching<MachineConfigPool>({
     resource: MachineConfigPool,
     concerns: ({ key, before, after }, caches) =>
@@ -358,7 +385,9 @@ const watchesOf = ({ bound, budget }: JoinMemory): readonly [Watch, ...Watch[]] 
   watching<JoinPlace>({
     resource: JoinPlace,
     concerns: ({ before, after }, caches) =>
-      before === undefined && after !== undefined ? keysOf(caches, indexes.open, after.spec.pool) : [],
+      before === undefined && after?.spec.credential !== undefined
+        ? keysOf(caches, indexes.sentWith, after.spec.credential)
+        : [],
     indexes: {
       [indexes.credential]: ({ spec }) => (spec.credential === undefined ? [] : [spec.credential]),
       [indexes.held]: ({ spec }) => (spec.node === undefined ? [] : [spec.node]),
@@ -393,7 +422,7 @@ interface ObservedJoin {
  */
 function observeJoin(request: CertificateSigningRequest, memory: JoinMemory, { caches, clock }: Context): ObservedJoin {
   const reading = readingOf(request);
-  const name = nodesOf(request)[0] ?? "";
+  const name = nodeOf(request) ?? "";
   const now = clock.now();
   const pools = caches.of(MachineConfigPool).list();
   const nodes = caches.of(kubernetes.Node);
@@ -417,8 +446,8 @@ function observeJoin(request: CertificateSigningRequest, memory: JoinMemory, { c
   const known = binding === undefined ? undefined : bindingFacts(binding, node, now);
   const foreign: ForeignHosts =
     asked.length === 0 || asked.length > mostNames
-      ? { others: [], claimed: [] }
-      : foreignHosts(name, asked, addressOwners(caches, node, known?.addresses ?? []));
+      ? { others: [], claimed: [], contested: [] }
+      : foreignHosts(name, asked, addressOwners(caches, node, { own: known?.addresses ?? [], asked }));
   const facts: CsrFacts = {
     namespace: joinNamespace,
     requester: { username: request.spec.username ?? "", groups: request.spec.groups ?? [] },
@@ -435,6 +464,9 @@ function observeJoin(request: CertificateSigningRequest, memory: JoinMemory, { c
       { ...question, places: places.byIndex(indexes.held, name) },
       place.verdict === "free" && place.isHeld,
     ),
+    former: makesControlPlane(pools.find(({ metadata }) => metadata.name === question.pool))
+      ? formerMachine(binding, question.pool, now)
+      : undefined,
     ...foreign,
     machines: [],
   };
@@ -484,29 +516,42 @@ function shortForms(names: readonly string[], caches: Caches): readonly ShortFor
   });
 }
 
-function addressOwners(caches: Caches, node: Node | undefined, own: readonly string[]): AddressOwners {
+function addressOwners(
+  caches: Caches,
+  node: Node | undefined,
+  { own, asked }: { readonly own: readonly string[]; readonly asked: readonly string[] },
+): AddressOwners {
   return {
     own,
-    nodes: caches
-      .of(kubernetes.Node)
-      .list()
-      .map(({ metadata, status: { addresses = [] } = {} }) => ({
-        name: metadata.name,
-        addresses: addresses.map(({ address }) => address),
-      })),
+    nodes: caches.of(kubernetes.Node).list().map(ownedBy),
     bindings: caches
       .of(NodeBinding)
       .list()
       .filter(({ spec }) => !isReleased(spec)),
-    ...protectedHosts({
-      services: caches.of(kubernetes.Service).list(),
-      // A small cluster's API server is reached by the name of its control-plane machine. Kubelets cannot set that label.
-      apiServer:
-        node !== undefined && isControlPlane(node)
-          ? []
-          : apiServerHosts(caches.of(ControllerConfig).get(objects.controllerConfig)),
-    }),
+    ...protectedHosts(
+      {
+        services: caches.of(kubernetes.Service).list(),
+        // A small cluster's API server is reached by the name of its control-plane machine. Kubelets cannot set that label.
+        apiServer:
+          node !== undefined && isControlPlane(node)
+            ? []
+            : apiServerHosts(caches.of(ControllerConfig).get(objects.controllerConfig)),
+      },
+      asked,
+    ),
   };
+}
+
+/** Names and addresses of Nodes, read once: every request is compared with those of all. One that changes is another object. */
+const ownedHosts = new WeakMap<Node, AddressOwners["nodes"][number]>();
+
+function ownedBy(node: Node): AddressOwners["nodes"][number] {
+  const known = ownedHosts.get(node);
+  if (known !== undefined) return known;
+  const { metadata, status: { addresses = [] } = {} } = node;
+  const hosts = { name: metadata.name, addresses: addresses.map(({ address }) => canonicalHost(address)) };
+  ownedHosts.set(node, hosts);
+  return hosts;
 }
 
 function nodeOfName(node: Node, pools: readonly MachineConfigPool[]): NodeOfName {
@@ -635,7 +680,7 @@ async function recordCertificate(
   { bound, recorded }: JoinMemory,
   { caches, kube, clock, signal }: Context,
 ): Promise<boolean> {
-  const [name = ""] = nodesOf(request);
+  const name = nodeOf(request) ?? "";
   const binding = bindingOf(name, { bound }, { caches, clock });
   const issued = issuedIn(request);
   if (binding === undefined || issued === undefined || !isOfMachine(request, binding)) return true;
@@ -712,7 +757,7 @@ const awaitsApprovalByHand = (request: CertificateSigningRequest, { byHand }: Jo
   poolOfAccount(request) !== undefined &&
   caches
     .of(kubernetes.CertificateSigningRequest)
-    .byIndex(indexes.node, nodesOf(request)[0] ?? "")
+    .byIndex(indexes.node, nodeOf(request) ?? "")
     .some((other) => isByHand(other) && !byHand.has(other.metadata.name));
 
 /**

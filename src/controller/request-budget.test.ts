@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
-import { joinNamespace, objects } from "../api/names.ts";
 import { RequestBudget } from "./request-budget.ts";
 
 const w1 = "system:node:w1";
-const request = (index: number, requester = w1) => ({
+const request = (index: number, requester = w1, isShared = false) => ({
   key: `csr-${index}`,
   requester,
+  isShared,
   createdAt: new Date(Date.UTC(2030, 0, 1, 0, 0, Math.floor(index / 10))).toISOString(),
 });
 
@@ -34,10 +34,9 @@ test("a node has a minute's judgments at once, then one in two seconds; others d
   expect(budget.take(request(1), 2000)).toEqual({ verdict: "judge" });
 });
 
-test("the machines of a pool share an account: five thousand requests at once, none abandoned [controller-request-budget-3]", () => {
+test("machines that nothing tells apart share an account: five thousand requests at once, none abandoned [controller-request-budget-3]", () => {
   const budget = new RequestBudget();
-  const account = `system:serviceaccount:${joinNamespace}:${objects.nodeBootstrapperPrefix}worker`;
-  const all = Array.from({ length: 6000 }, (_, index) => request(index, account));
+  const all = Array.from({ length: 6000 }, (_, index) => request(index, "the account of a pool", true));
   for (const one of all) budget.opened(one);
   const verdicts = all.map((one) => budget.take(one, 0));
   expect(verdicts.filter(({ verdict }) => verdict === "judge")).toHaveLength(5000);

@@ -1,11 +1,12 @@
-import { joinNamespace, objects } from "../api/names.ts";
 import { type BucketLimits, SourceBuckets } from "../ports/source-buckets.ts";
 
 /** An open certificate request, as far as the budget goes. */
 export interface BudgetedRequest {
   readonly key: string;
-  /** Who asks. */
+  /** Who asks: a node, or a machine that joins by the credential of its own configuration. */
   readonly requester: string;
+  /** The requester is an account of which nothing tells the machines apart that use it. */
+  readonly isShared: boolean;
   /** In ISO 8601. */
   readonly createdAt: string;
 }
@@ -24,13 +25,12 @@ const newestOfRequester = 10;
 const ofRequester: BucketLimits = { burst: 60, perSecond: 0.5, sources: 10_000 };
 
 /**
- * All machines of a pool share an account: as many as one credential makes places for in an hour at once, and then as
- * many as the approver judges beside its other work. Which of them are abandoned cannot be seen.
+ * All machines of a pool share an account, and where the API server records no credentials they are one requester: as many
+ * as one token makes places for in an hour at once, and then as many as the approver judges beside its other work. Which
+ * of them are abandoned cannot be seen.
  */
 const ofAccount: BucketLimits = { burst: 5000, perSecond: 10, sources: 1000 };
 const accountLaterSeconds = 60;
-
-const accounts = `system:serviceaccount:${joinNamespace}:${objects.nodeBootstrapperPrefix}`;
 
 /**
  * Bounds the work that the requests of one requester cost: judging them, and Events and decisions that are written.
@@ -45,7 +45,7 @@ export class RequestBudget {
 
   /** A request that is open, as the watch brings it. */
   opened(request: BudgetedRequest): void {
-    if (request.requester.startsWith(accounts)) return;
+    if (request.isShared) return;
     const others = (this.#newest.get(request.requester) ?? []).filter(({ key }) => key !== request.key);
     // Of the same second, the one that came last is the newest.
     const at = others.findLastIndex(({ createdAt }) => createdAt <= request.createdAt) + 1;
@@ -60,8 +60,8 @@ export class RequestBudget {
   }
 
   /** Whether a request may be judged now. @param now monotonic milliseconds. */
-  take({ key, requester }: Pick<BudgetedRequest, "key" | "requester">, now: number): BudgetVerdict {
-    if (requester.startsWith(accounts))
+  take({ key, requester, isShared }: Omit<BudgetedRequest, "createdAt">, now: number): BudgetVerdict {
+    if (isShared)
       return this.#accounts.take(requester, now) === 0
         ? { verdict: "judge" }
         : { verdict: "later", afterSeconds: accountLaterSeconds };

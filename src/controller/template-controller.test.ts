@@ -76,7 +76,7 @@ describe("the pull secret of a cluster", () => {
     expect(await secret.condition("inputRefused")).toBe("undefined: undefined");
   });
 
-  test.for(['{"auths":null}', '{"r.example":{"auth":"dTpw"}}', "[]"])(
+  test.for(['{"auths":null}', '{"r.example":{"auth":"dTpw"}}', '{"auths":[]}'])(
     "which would take the credentials of all machines is not used, and the condition says so: %s [controller-template-2]",
     async (text) => {
       const secret = await PullSecret.make(JSON.stringify(good));
@@ -103,7 +103,7 @@ describe("the pull secret of a cluster", () => {
         data: { kubelet: "kind: KubeletConfiguration\n" },
       }),
     );
-    await secret.put("[]");
+    await secret.put('{"auths":[]}');
     expect(await secret.onMachines()).toBeUndefined();
     expect(await secret.condition("completed")).toMatch(/^True: /);
     expect(await secret.condition("inputRefused")).toBe("undefined: undefined");

@@ -250,6 +250,41 @@ describe("the account core", () => {
     expect(await harness.host.users.passwordHash("core", signal)).toBeUndefined();
   });
 
+  describe("whose password somebody changed by hand", () => {
+    const hash = (text: string) => ({ ignition: { passwd: { users: [{ name: "core", passwordHash: text }] } } });
+    const byHand = "$6$by$hand";
+    const has = (harness: MachineHarness) => harness.host.users.passwordHash("core", signal);
+
+    test("keeps it at updates that ask for no other one, and reports no drift [daemon-disk-19]", async () => {
+      const harness = await machineAfter({}, hash("$6$a$a"));
+      await harness.host.users.setPasswordHash("core", byHand, signal);
+      await harness.pass(3_600_000);
+      expect(await has(harness)).toBe(byHand);
+      await harness.config("rendered-9", { ...hash("$6$a$a"), files: { "/etc/x": "1" } });
+      await harness.desire("rendered-9");
+      await harness.untilDone("rendered-9");
+      expect(await has(harness)).toBe(byHand);
+      await harness.config("rendered-10", hash("$6$b$b"));
+      await harness.desire("rendered-10");
+      await harness.untilDone("rendered-10");
+      expect(await has(harness)).toBe("$6$b$b");
+    });
+
+    test("loses what an unfinished update has set, whenever the daemon is killed [daemon-disk-20]", async () => {
+      for (let effect = 1; effect < 12; effect += 1) {
+        const harness = await machineAfter({}, hash("$6$a$a"));
+        await harness.config("rendered-9", { ...hash("$6$b$b"), files: { "/etc/x": "1" } });
+        harness.countEffectsFromHere();
+        harness.killAt = { effect, when: "after" };
+        await harness.desire("rendered-9");
+        await harness.until(async () => harness.killAt === undefined || (await has(harness)) === "$6$b$b", "a kill");
+        await harness.desire("rendered-1");
+        await harness.untilDone("rendered-1");
+        expect(await has(harness), `killed after effect ${effect}`).toBe("$6$a$a");
+      }
+    });
+  });
+
   test("is skipped if the machine lacks it [daemon-disk-15]", async () => {
     const harness = await MachineHarness.make({ users: { root: users.root } });
     await harness.updatedTo("rendered-0", { keys: ["ssh-ed25519 A"], files: { "/etc/x": "1" } });

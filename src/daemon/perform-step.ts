@@ -213,6 +213,7 @@ async function openLedger(step: Step & { do: "openLedger" }, site: StepContext, 
     owes: step.owes,
     debts: step.debts,
     ...(step.paid.length === 0 ? {} : { paid: step.paid }),
+    ...(step.passwords.length === 0 ? {} : { passwords: step.passwords }),
     openedAt: same?.openedAt ?? new Date(site.clock.now()).toISOString(),
     ...(rebootsAsked.length === 0 ? {} : { rebootsAsked }),
   };

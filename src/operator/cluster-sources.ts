@@ -18,6 +18,7 @@ import {
   mergedRegistryCa,
   sourceMaps,
 } from "../core/render/controller-config-of.ts";
+import { isAddress } from "../core/join/canonical-host.ts";
 import { pullSecretSelection } from "../core/render/pull-secret.ts";
 import type { TlsSecurityProfile } from "../core/certificates/tls-profile.ts";
 import { type MergedPullSecret, mergedPullSecret } from "../core/build/internal-pull-secret.ts";
@@ -206,13 +207,20 @@ export async function observeTlsProfile(context: Context): Promise<TlsSecurityPr
 export const observeClusterInfo = ({ caches }: Context): ConfigMap | undefined =>
   caches.of(kubernetes.ConfigMap, { namespace: clusterInfoKey.namespace }).get(keyOf({ metadata: clusterInfoKey }));
 
-/** Addresses that API servers note of themselves. */
+/** A cluster has a few API servers; a slice has room for a hundred thousand addresses, and an annotation has not. */
+const mostApiServers = 64;
+
+/** Addresses that API servers note of themselves. Whoever may write EndpointSlices in the namespace can change them for a moment. */
 export const observeApiServerAddresses = ({ caches }: Context): readonly string[] =>
-  caches
-    .of(kubernetes.EndpointSlice, apiServerEndpoints)
-    .list()
-    .flatMap(({ endpoints }) => endpoints ?? [])
-    .flatMap(({ addresses }) => addresses);
+  [
+    ...new Set(
+      caches
+        .of(kubernetes.EndpointSlice, apiServerEndpoints)
+        .list()
+        .flatMap(({ endpoints }) => (endpoints ?? []).slice(0, mostApiServers))
+        .flatMap(({ addresses }) => addresses.slice(0, mostApiServers).filter(isAddress)),
+    ),
+  ].slice(0, mostApiServers);
 
 /** PEM of the authorities behind the API server's serving certificate; `undefined` if none are published. */
 export const observeServerProof = ({ caches }: Context): string | undefined =>

@@ -404,7 +404,7 @@ describe("builds in Jobs", () => {
     await kube.patch(
       kubernetes.Secret,
       { name: "push", namespace: buildNamespace },
-      { type: "merge", body: { data: { ".dockerconfigjson": base64("s3cret") } } },
+      { type: "merge", body: { data: { ".dockerconfigjson": base64(JSON.stringify({ auths: "s3cret" })) } } },
     );
     const problems = await backend.preflight(
       { ...request, configLayer: { bytes: new Uint8Array(33 * 1024 * 1024), digest: "", diffId: "" } },

@@ -144,12 +144,9 @@ describe("opting in", () => {
       "2. ContainerfileInvalid",
     ]);
     expect(await harness.builds()).toEqual([]);
-    expect((await harness.pool()).of("ImageBuildDegraded")?.status ?? "False").toBe("False");
-    expect((await harness.pool()).of("ImageInputsValid")).toMatchObject({
-      status: "False",
-      reason: "SecretMissing",
-      message: condition?.message,
-    });
+    const says = { reason: "SecretMissing", message: condition?.message };
+    expect((await harness.pool()).of("ImageBuildDegraded")).toMatchObject({ status: "True", ...says });
+    expect((await harness.pool()).of("ImageInputsValid")).toMatchObject({ status: "False", ...says });
     await harness.act(() =>
       harness.kube.patch(
         MachineOSConfig,
@@ -163,6 +160,20 @@ describe("opting in", () => {
     expect((await harness.pool()).of("ImageInputsValid")).toMatchObject({ status: "True", reason: "AsExpected" });
   });
 
+  test("a pool whose push secret is missing is degraded until it is there, also while its image is the wanted one [os-builder-opt-in-23]", async () => {
+    const { harness } = await builtPool();
+    const push = { name: "push", namespace };
+    await harness.act(() => harness.kube.delete(kubernetes.Secret, push));
+    await harness.pass(5000);
+    expect((await harness.pool()).of("ImageBuildDegraded")).toMatchObject({ status: "True", reason: "SecretMissing" });
+    expect(await harness.events("BuildDegraded")).toEqual([expect.stringContaining("names the Secret push") as string]);
+    harness.registry.is = "down";
+    await harness.act(() => harness.secret("push", "r.example.com"));
+    await harness.pass(5000);
+    expect((await harness.pool()).of("ImageBuildDegraded")).toMatchObject({ status: "False" });
+    expect(await harness.events("BuildRecovered")).toHaveLength(1);
+  });
+
   test("without the ConfigMap of settings the pool reports what is missing, a request to rebuild is answered, and the image is made once the ConfigMap is there [os-builder-opt-in-21]", async () => {
     const harness = await BuilderHarness.make();
     await harness.act(() => harness.labelPool({ [layering]: "" }));
@@ -173,6 +184,10 @@ describe("opting in", () => {
       status: "False",
       reason: "BuildConfigMissing",
       message: expect.stringContaining("bring it back") as string,
+    });
+    expect((await harness.pool()).of("ImageBuildDegraded")).toMatchObject({
+      status: "True",
+      reason: "BuildConfigMissing",
     });
     expect(await harness.events("ConfigReconcileFailed")).toHaveLength(1);
     expect(await harness.events("RebuildIgnored")).toEqual([
@@ -193,6 +208,8 @@ describe("opting in", () => {
     await harness.act(() => harness.labelPool({ [layering]: null }));
     await harness.pass(5000);
     expect((await harness.pool()).of("ImageInputsValid")).toMatchObject({ status: "True", reason: "OptedOut" });
+    expect((await harness.pool()).of("ImageBuildDegraded")).toMatchObject({ status: "False", reason: "OptedOut" });
+    expect(await harness.events("BuildRecovered")).toEqual([]);
     expect(harness.journal.lines.filter(({ chapter }) => chapter === "OptOut")).toEqual([]);
   });
 
@@ -296,6 +313,8 @@ describe("opting in", () => {
     harness.start();
     await harness.pass(10_000);
     expect(await harness.condition("Accepted", "nowhere")).toMatchObject({ status: "False", reason: "PoolNotFound" });
+    // It was never deleted.
+    expect(await harness.condition("UpToDate", "nowhere")).toMatchObject({ message: "there is no pool nowhere" });
     expect(await harness.condition("Accepted")).toMatchObject({ status: "True" });
   });
 

@@ -91,7 +91,7 @@ export async function leavePool(
   context: BuilderContext,
 ): Promise<Outcome> {
   context.memory.still.delete(name);
-  const why = pool === undefined ? `the pool ${name} was deleted` : `the pool ${name} is not opted in to images`;
+  const why = pool === undefined ? `there is no pool ${name}` : `the pool ${name} is not opted in to images`;
   for (const machineOSConfig of configsOf(name, configs, context)) await endRuns(machineOSConfig, why, context);
   const reason = pool === undefined ? "PoolNotFound" : "OptedOut";
   for (const config of configs) {

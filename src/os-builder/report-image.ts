@@ -6,6 +6,7 @@ import { conditionOf } from "../api/schema/object.ts";
 import {
   type PoolBuildReport,
   imageBuildDegraded,
+  isBlamedOnInputs,
   reportedLayering,
   withBuildReport,
 } from "../core/build/build-conditions.ts";
@@ -54,14 +55,16 @@ export async function reportStanding(
       : { observedGeneration: object.metadata.generation ?? 0 },
   );
   const inputs = problems === undefined ? {} : { inputs: inputsReport(problems) };
-  // What is not known yet revokes nothing.
-  if (build === undefined && reportedLayering(pool) === "layered") return reportToPool(pool, inputs, context);
+  const byInputs = problems === undefined ? undefined : degradedByInputs(problems);
+  // What is not known yet revokes nothing, but inputs that are valid again revoke what they were blamed for.
+  const isUnknown = build === undefined && byInputs === undefined && reportedLayering(pool) === "layered";
+  if (isUnknown && (problems === undefined || !isBlamedOnInputs(pool))) return reportToPool(pool, inputs, context);
   const state = build === undefined ? undefined : stateOfBuild(build);
   await reportToPool(
     pool,
     {
       ...inputs,
-      degraded: degradedBy(build, activeRebuild(config) !== undefined),
+      degraded: byInputs ?? degradedBy(build, activeRebuild(config) !== undefined),
       ...(intent.source === "PoolLabel" ? { legacy: { phase: state?.phase, message: state?.message ?? "" } } : {}),
     },
     context,
@@ -73,7 +76,14 @@ export const reportLacking = (
   pool: MachineConfigPool,
   errors: readonly InputProblem[],
   context: Context,
-): Promise<void> => reportToPool(pool, { inputs: inputsReport(errors) }, context);
+): Promise<void> => reportToPool(pool, { inputs: inputsReport(errors), degraded: degradedByInputs(errors) }, context);
+
+/** That no image can be built from the inputs; `undefined`: they have no error. */
+function degradedByInputs(problems: readonly InputProblem[]): PoolBuildReport["degraded"] {
+  const errors = errorsOf(problems);
+  const { reason, message } = inputsValid(errors);
+  return errors.length === 0 ? undefined : { is: true, reason, message };
+}
 
 /** Of the pool's condition: errors only, a warning stops nothing. */
 function inputsReport(problems: readonly InputProblem[]): NonNullable<PoolBuildReport["inputs"]> {
@@ -133,6 +143,6 @@ export async function reportToPool(
   const { degraded } = wanted;
   if (degraded?.is === true && before === undefined)
     report({ about: pool, notice: "BuildDegraded", message: degraded.message });
-  if (degraded?.is === false && before !== undefined)
+  if (degraded?.is === false && degraded.reason !== "OptedOut" && before !== undefined)
     report({ about: pool, notice: "BuildRecovered", message: "an image can be made again" });
 }

@@ -48,12 +48,19 @@ export async function playSuite(api: Api, suite: Suite, definition: Definition):
   const spec = { ...definition.spec, versions: ofSuite.map((one) => ({ ...one, served: true, storage: true })) };
   const self = `${definitions}/${definition.metadata.name}`;
   const folder = `/apis/${group}/${suite.version}/${scope === "Namespaced" ? "namespaces/default/" : ""}${names.plural}`;
-  const remove = () =>
-    untilSeen(
+  const remove = async () => {
+    await untilSeen(
       "the definition to go",
       () => api.delete(self),
       ({ status }) => status === 404,
     );
+    // Until then a server that hears of definitions a moment later takes the next one's objects for the former's.
+    await untilSeen(
+      "the kind to be served no more",
+      () => api.get(folder),
+      ({ status }) => status === 404,
+    );
+  };
   await remove();
   const installed = await api.post(definitions, {
     apiVersion: "apiextensions.k8s.io/v1",

@@ -29,6 +29,7 @@ import { canariesOf, leaksIn, newCanaries } from "../support/canary.ts";
 import { startBareControlPlane } from "../support/kubernetes/bare-control-plane.ts";
 import { mintCredential } from "../../src/server/join-credential.ts";
 import { authorityOf, hasKubernetes } from "../support/kubernetes/control-plane.ts";
+import { untilAllowed } from "../support/kubernetes/until-allowed.ts";
 import { untilSeen } from "../support/until-seen.ts";
 
 const policy = readFileSync(new URL("../../install/monitoring/audit-policy.yaml", import.meta.url), "utf8");
@@ -43,6 +44,7 @@ const kinds: readonly (Resource & { crd(): unknown })[] = [
   ProvisioningToken,
 ];
 const account = `${objects.nodeBootstrapperPrefix}worker`;
+const joining = { verb: "create", group: "certificates.k8s.io", resource: "certificatesigningrequests" };
 const joiner = `system:serviceaccount:${joinNamespace}:${account}`;
 
 /** The fields of an `audit.k8s.io/v1` Event that are read. */
@@ -145,6 +147,7 @@ describe.skipIf(!hasKubernetes)("the audit log of a join", () => {
       roleRef: { apiGroup: group, kind: "ClusterRole", name: "joins" },
       subjects: [{ kind: "User", apiGroup: group, name: joiner }],
     } as never);
+    await untilAllowed(kube, joiner, joining);
     await kube.create(MachineConfigPool, {
       apiVersion: MachineConfigPool.apiVersion,
       kind: MachineConfigPool.kind,

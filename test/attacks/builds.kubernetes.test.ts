@@ -13,6 +13,7 @@ import { suiteRights } from "../../src/operator/rights.ts";
 import { systemClock, systemFiles, systemProcesses, systemRandom } from "../../src/ports/node/index.ts";
 import { hasKubernetes } from "../support/kubernetes/control-plane.ts";
 import { buildJob } from "../support/pod-templates.ts";
+import { untilAllowed } from "../support/kubernetes/until-allowed.ts";
 import { untilSeen } from "../support/until-seen.ts";
 import { attackingJob, attackingPod, podAttacks, refusedFor } from "./build-pods.ts";
 
@@ -56,6 +57,12 @@ describe.skipIf(!hasKubernetes)("a real API server, called with the builder's to
       metadata: { name: objects.buildPriority },
       value: -1,
     } as KubeObject);
+    await untilAllowed(admin.kube, `system:serviceaccount:${namespace}:${objects.osBuilder}`, {
+      verb: "list",
+      group: "",
+      resource: "secrets",
+      namespace: buildNamespace,
+    });
     await make({
       apiVersion: "v1",
       kind: "Secret",

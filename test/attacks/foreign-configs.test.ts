@@ -21,5 +21,5 @@ test("root on a machine reads the configurations of that machine only, even whil
       api.handle({ ...request, headers: { ...request.headers, authorization: `Bearer ${token}` } }, {}, until);
   const transport = api.as({ name: "admin", groups: ["system:masters"] });
   const admin = createKubeClient({ ...ports, transport, userAgent: "test" });
-  await readForeignConfigs({ admin, withToken, isShared: false }, signal);
+  await readForeignConfigs({ admin, withToken, actsLater: false }, signal);
 });

@@ -1,4 +1,4 @@
-import { expect, onTestFinished } from "vitest";
+import { expect } from "vitest";
 import { type Node, type Pod, kubernetes } from "../../src/api/foreign/kubernetes.ts";
 import { definedResources } from "../../src/api/index.ts";
 import { MachineConfig } from "../../src/api/kinds/machine-config.ts";
@@ -23,11 +23,10 @@ export interface ConfigsTarget {
   readonly admin: KubeClient;
   /** The transport of a caller with this bearer token. */
   readonly withToken: (token: string) => HttpHandler;
-  /** The control plane is shared with other tests: what this one makes is removed. */
-  readonly isShared: boolean;
+  /** Admission policies act only some seconds after they were created, as on a real API server. */
+  readonly actsLater: boolean;
 }
 
-/** Names of this suite alone: others use the same control plane. */
 const prefix = "attack-configs";
 const poolNamed = (letter: string) => `${prefix}-${letter}`;
 const nodeNamed = (letter: string) => `${prefix}-node-${letter}`;
@@ -46,34 +45,6 @@ const resources: readonly Resource[] = [
   kubernetes.ValidatingAdmissionPolicy,
   kubernetes.ValidatingAdmissionPolicyBinding,
 ];
-
-/** Removes what `setUp` makes; custom resources go with their definitions. */
-async function removeAll(admin: KubeClient): Promise<void> {
-  for (const letter of ["a", "b"]) {
-    await admin.request({
-      method: "DELETE",
-      target: `/api/v1/namespaces/${namespace}/pods/${nodeNamed(letter)}?gracePeriodSeconds=0`,
-      headers: {},
-    });
-    await admin.delete(kubernetes.Node, { name: nodeNamed(letter) });
-  }
-  for (const manifest of [...componentRights(), ...gate()].toReversed()) {
-    const resource = resources.find(({ kind }) => kind === manifest.kind);
-    const { name, namespace: within } = manifest.metadata;
-    if (resource !== undefined)
-      await admin.delete(resource, { name, ...(within === undefined ? {} : { namespace: within }) });
-  }
-  for (const resource of definedResources)
-    await admin.delete(kubernetes.CustomResourceDefinition, { name: resource.crd().metadata.name });
-  for (const name of namespaces) {
-    await admin.delete(kubernetes.Namespace, { name });
-    await untilSeen(
-      `the namespace ${name} is gone`,
-      () => admin.get(kubernetes.Namespace, { name }),
-      (found) => found === undefined,
-    );
-  }
-}
 
 async function applyAll(admin: KubeClient, manifests: readonly KubeObject[]): Promise<void> {
   for (const manifest of manifests) {
@@ -253,7 +224,6 @@ const outcomeOf = (work: Promise<unknown>): Promise<string> =>
 /** Attempts, as root on one machine, to read the configurations of others. */
 export async function readForeignConfigs(target: ConfigsTarget, signal: AbortSignal): Promise<void> {
   const { admin } = target;
-  if (target.isShared) onTestFinished(() => removeAll(admin), 60_000);
   const { daemon, token, ask } = await setUp(target, signal);
   const [a, tokenA, tokenB] = [await daemon("a"), await token("a"), await token("b")];
 
@@ -292,8 +262,7 @@ export async function readForeignConfigs(target: ConfigsTarget, signal: AbortSig
         subresource === undefined ? {} : { subresource },
       ),
     );
-  // A real API server applies a policy only some seconds after it was created.
-  if (target.isShared)
+  if (target.actsLater)
     await untilSeen(
       "the policy of daemons acts",
       () =>

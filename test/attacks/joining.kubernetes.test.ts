@@ -26,6 +26,7 @@ import { silentLogger } from "../../src/ports/logger.ts";
 import { systemClock, systemFiles, systemProcesses, systemRandom } from "../../src/ports/node/index.ts";
 import { mintCredential } from "../../src/server/join-credential.ts";
 import { hasKubernetes } from "../support/kubernetes/control-plane.ts";
+import { untilAllowed } from "../support/kubernetes/until-allowed.ts";
 import { untilSeen } from "../support/until-seen.ts";
 
 const ports = { clock: systemClock, random: systemRandom, log: silentLogger, journal: memoryJournal() };
@@ -155,6 +156,11 @@ describe.skipIf(!hasKubernetes)("a machine that joins, on a real control plane",
       roleRef: { apiGroup: group, kind: "ClusterRole", name: prefix },
       subjects: [{ kind: "User", apiGroup: group, name: account }],
     } as never);
+    await untilAllowed(kube, account, {
+      verb: "create",
+      group: "certificates.k8s.io",
+      resource: "certificatesigningrequests",
+    });
     // Another test file may still be deleting it.
     await untilSeen(
       `${joinNamespace} is not being deleted`,

@@ -6,6 +6,7 @@ import { connect } from "../../src/cli/connect.ts";
 import { podSecurityLabels } from "../../src/core/operator/pod-security.ts";
 import { isAlreadyExists } from "../../src/kube/kube-error.ts";
 import { hasKubernetes } from "../support/kubernetes/control-plane.ts";
+import { untilSeen } from "../support/until-seen.ts";
 import { exceptions, templateOf, workloads } from "../support/pod-templates.ts";
 
 const namespace = "attack-pods";
@@ -40,6 +41,24 @@ describe.skipIf(!hasKubernetes)("a real API server that enforces the restricted 
       metadata: { name: objects.buildPriority },
       value: -1,
     });
+    // The API server hears of a class a moment later.
+    await untilSeen(
+      `${objects.buildPriority} is known`,
+      () =>
+        kube
+          .create(
+            kubernetes.Pod,
+            {
+              apiVersion: "v1",
+              kind: "Pod",
+              metadata: { name: "prioritized", namespace },
+              spec: { priorityClassName: objects.buildPriority, containers: [{ name: "one", image: "none" }] },
+            } as Pod,
+            { dryRun: true },
+          )
+          .then(String, String),
+      (told) => !told.includes("PriorityClass"),
+    );
   });
 
   afterAll(async () => {

@@ -44,7 +44,7 @@ export const shownDifferences: Readonly<
     async embedded(api, namespace) {
       const reply = await api.post(policies, asking(namespace));
       expect(reply.status).toBe(422);
-      expect(reply.at("message")).toContain("unknown variable: authorizer");
+      expect(reply.at("message")).toContain("undeclared reference to 'authorizer'");
     },
     async kubernetes(api, namespace) {
       expect((await api.post(policies, asking(namespace))).status).toBe(201);

@@ -213,6 +213,22 @@ export const imageWaitRows: readonly Row[] = [
   },
   {
     reasons: ["wait/BuildFailed"],
+    title: "a machine of a pool whose push secret is missing",
+    async make() {
+      const harness = await opted([quick], {
+        before: (made) => made.act(() => made.kube.delete(kubernetes.Secret, { name: "push", namespace })),
+      });
+      await machine(harness);
+      const says = ["mend the inputs that MachineOSConfig worker names: mco build explain worker"];
+      const remedy = async () => {
+        await harness.act(() => harness.secret("push", "r.example.com"));
+        await harness.pass(60_000);
+      };
+      return state(harness, "pool/worker", says, remedy, { leaves: "given the target now" });
+    },
+  },
+  {
+    reasons: ["wait/BuildFailed"],
     title: "a pool that opted in by its label, without the settings of builds",
     async make() {
       const harness = await BuilderHarness.make();
@@ -349,10 +365,15 @@ export const imageKindRows: readonly Row[] = [
       const harness = await opted([quick], {
         before: (made) => made.act(() => made.kube.delete(kubernetes.Secret, secret)),
       });
-      return state(harness, "machineosconfig/worker", ["mend what the condition InputsValid names"], async () => {
-        await harness.act(() => harness.secret("push", "r.example.com"));
-        await harness.pass(60_000);
-      });
+      return state(
+        harness,
+        "machineosconfig/worker",
+        ["mend what the condition InputsValid of MachineOSConfig worker names"],
+        async () => {
+          await harness.act(() => harness.secret("push", "r.example.com"));
+          await harness.pass(60_000);
+        },
+      );
     },
   },
   {

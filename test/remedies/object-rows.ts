@@ -79,6 +79,8 @@ const settings = (title: string, says: string, wrong: object, right: object): Ro
   },
 });
 
+const machineSets = { resource: "machinesets", apiGroup: "machine.openshift.io" } as const;
+
 /** Objects of the other kinds, in an API server with the suite's controllers. */
 export const objectRows: readonly Row[] = [
   ...(
@@ -229,8 +231,8 @@ export const objectRows: readonly Row[] = [
   settings(
     "boot images that nothing manages",
     "set selection.mode of each of spec.managedBootImages.machineManagers to None",
-    { spec: { managedBootImages: { machineManagers: [{ resource: "machinesets", selection: { mode: "All" } }] } } },
-    { spec: { managedBootImages: { machineManagers: [{ resource: "machinesets", selection: { mode: "None" } }] } } },
+    { spec: { managedBootImages: { machineManagers: [{ ...machineSets, selection: { mode: "All" } }] } } },
+    { spec: { managedBootImages: { machineManagers: [{ ...machineSets, selection: { mode: "None" } }] } } },
   ),
   settings(
     "a config server that asks for no credential",

@@ -467,9 +467,14 @@ export const poolRows: readonly Row[] = [
       const of = await Pool.of();
       await of.harness.act(() => of.harness.pool("infra"));
       await of.harness.pass(3000);
-      return state(of, "pool/infra", ["see the condition RenderDegraded", "mend, label or delete"], async () => {
-        await of.change("infra");
-      });
+      return state(
+        of,
+        "pool/infra",
+        ["see the condition RenderDegraded", "mend, label, delete or make again"],
+        async () => {
+          await of.change("infra");
+        },
+      );
     },
   },
   {
@@ -480,7 +485,7 @@ export const poolRows: readonly Row[] = [
       const broken = { config: { ignition: { version: "9.9.9" } } };
       await of.harness.act(() => of.harness.config("70-bad", "worker", {}, broken));
       await of.harness.pass(3000);
-      return state(of, "pool/worker", ["mend, label or delete what the message names"], async () => {
+      return state(of, "pool/worker", ["mend, label, delete or make again what the message names"], async () => {
         await of.harness.act(() => of.harness.kube.delete(MachineConfig, { name: "70-bad" }));
         await of.harness.pass(3000);
       });

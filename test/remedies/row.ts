@@ -74,6 +74,7 @@ export function checkText({ explain, says, after }: TextRow): void {
   const text = explanationText(explanation);
   const steps = stepsOf(explanation, "all").join("\n");
   checkSteps(explanation, says, text);
+  checkClaim(explanation, text);
   // No step is an empty word.
   for (const step of steps.split("\n")) expect(step, text).toMatch(/\S/);
   if (after !== undefined) expect(stepsOf(after()), explanationText(after())).toEqual([]);
@@ -146,6 +147,53 @@ async function checkCommands(harness: VirtualHarness, { subject, todo }: Explana
   }
 }
 
+/**
+ * Every state of which `mco explain` may say that there is nothing to do, and why: kind of the subject and reason. A state
+ * that is not here asks for something.
+ */
+const nothingToDo: Readonly<Record<string, string>> = {
+  "clusteroperator AsExpected": "nothing is degraded, and nothing holds an upgrade back",
+  "containerruntimeconfig AsWritten": "the configurations of its pools hold it",
+  "controllerconfig Running": "the template controller is at work",
+  "joinplace Waiting": "a machine joins, or the place ends",
+  "kubeletconfig AsWritten": "the configurations of its pools hold it",
+  "machineconfiguration AsExpected": "every part of the suite is well",
+  "machineconfiguration BootstrapJournalMissing": "what was not handed over cannot be had later",
+  "machineconfiguration Gap": "lines that are lost cannot be had again",
+  "machineconfiguration InProgress": "the part is at work",
+  "machineosbuild Appended": "the image is there",
+  "machineosbuild RetryScheduled": "the builder tries again by itself, after a failure that no person causes",
+  "machineosconfig UpToDate": "machines have the image, or are given it",
+  "machineosconfig WaitingForRender": "what the pool's configuration waits for is asked of the pool",
+  "machinestatebook Idle": "a book asks for nothing",
+  "machinestatebook Update": "a book asks for nothing: its machine is explained by itself",
+  "machinestatechapter Open": "as for its book",
+  "machinestatechapter Planned": "as for its book",
+  "machinestatechapter Succeeded": "as for its book",
+  "machinestatejournal Gap": "lines that are lost cannot be had again",
+  "mc InPools": "its pools take it",
+  "node HasTarget": "the machine has what it should",
+  "node NodeDeleted": "who holds the Node by a finalizer lets it go",
+  "node NothingApplied": "the daemon applies the first target",
+  "node Rebooting": "the machine comes back",
+  "node Resuming": "the daemon verifies the booted system",
+  "node Uncordoning": "the machine goes back into service",
+  "node WaitingForBuild": "the build goes on",
+  "node WaitsForTurn": "machines before it are updated",
+  "node Working": "the daemon is at work",
+  "nodebinding NotRegistered": "the kubelet registers, or the name is free again",
+  "pinnedimageset Prefetching": "machines fetch images by turns",
+  "pool Done": "all machines have the target",
+  "pool RollingOut": "machines are updated by turns, and none is held up",
+};
+
+/** An explanation that asks for nothing is a claim: its state must be one of those of which that is known to be true. */
+function checkClaim({ subject, reason, todo }: Explanation, text: string): void {
+  if (todo.length > 0) return;
+  const [kind = ""] = subject.split("/");
+  expect(Object.keys(nothingToDo), text).toContain(`${kind} ${reason}`);
+}
+
 /** Makes the state of a row, holds its explanation against the row, performs the remedy, and sees the state end. */
 export async function checkRow({ make, title }: Row): Promise<void> {
   const state = await make();
@@ -153,6 +201,7 @@ export async function checkRow({ make, title }: Row): Promise<void> {
   if (before === undefined) throw new Error(`${title}: there is no ${state.subject}`);
   const { json, text } = before;
   checkSteps(json, state.says, text);
+  checkClaim(json, text);
   // The text ends with what the JSON has.
   const ending = [
     ...(json.next.length === 0 ? [] : ["What happens next:", ...json.next.map((line) => `  ${line}`)]),
@@ -169,6 +218,7 @@ export async function checkRow({ make, title }: Row): Promise<void> {
     return;
   }
   if (after === undefined) throw new Error(`${title}: ${state.subject} is gone`);
+  checkClaim(after.json, after.text);
   const left = stepsOf(after.json);
   // Of what was said, nothing is left to be done.
   for (const part of state.says) expect(left.join("\n"), after.text).not.toContain(wordsOf(part));

@@ -133,6 +133,14 @@ function resolvedByPods(state: OracleState, name: string): "service" | "namespac
   return parts.length === 2 && state.namespaces.has(parts[1] ?? "") ? "namespace" : undefined;
 }
 
+/** When the last certificate ends by which a machine of another pool would be the next machine of the control plane. */
+function certificateOfAnotherPool(state: OracleState, name: string, pool: string): number {
+  const before = state.names.get(name);
+  return pool !== "master" || before === undefined || before.pool === pool
+    ? 0
+    : Math.max(before.endsAt, before.formerEndsAt);
+}
+
 /** Why a machine must not get its first certificate; `undefined`: it may. */
 function joinProblem(state: OracleState, request: OracleRequest, now: number): string | undefined {
   const { name, key, pool = "", credential = "" } = request;
@@ -166,6 +174,8 @@ function joinProblem(state: OracleState, request: OracleRequest, now: number): s
       (one) => one.node === name && one.letIn === undefined && one.endsAt > now && one !== config,
     );
   if (held && !isHeld) return `a token holds ${name}`;
+  const formerEndsAt = certificateOfAnotherPool(state, name, pool);
+  if (formerEndsAt > now + slackMs) return `a machine of another pool has a certificate for ${name}`;
   const resolved = resolvedByPods(state, name);
   return resolved === "service" || (resolved === "namespace" && !isHeld)
     ? `pods take ${name} for a Service`
@@ -247,6 +257,7 @@ export function isDue(state: OracleState, request: OracleRequest, now: number, h
     const own = owns(state, name, now);
     if (own !== undefined)
       return own.release === "none" && own.key === key && own.pool === pool && own.config === request.credential;
+    if (certificateOfAnotherPool(state, name, pool) > now - 90_000) return false;
     // A name is free when the last certificate has ended, and a released one when the controllers have seen it.
     return (
       !state.nodes.has(name) && (holder === undefined || holder.endsAt < now - 90_000 || holder.release !== "none")

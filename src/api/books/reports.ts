@@ -114,6 +114,7 @@ export const notices = {
   NameBound: "Warning",
   NameOfService: "Warning",
   NameRevoked: "Warning",
+  NameOfFormer: "Warning",
   NameReserved: "Warning",
   NoPlace: "Warning",
   PlaceSpent: "Warning",

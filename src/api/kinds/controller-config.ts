@@ -1,17 +1,11 @@
-import Type from "typebox";
+import Type, { type TSchema } from "typebox";
+import { controllerConfigParts as parts } from "./controller-config-parts.ts";
 import { type ResourceOf, defineResource } from "../schema/define-resource.ts";
-import {
-  anyObject,
-  atomicList,
-  bytes,
-  dateTime,
-  looseConditionList,
-  mapOf,
-  objectReference,
-  oneOf,
-} from "../schema/schema.ts";
+import { atomicList, bytes, dateTime, looseConditionList, mapOf, objectReference, oneOf } from "../schema/schema.ts";
 
 const bundleEntries = () => Type.Optional(atomicList(Type.Object({ file: Type.String(), data: bytes() })));
+/** An object of OpenShift inside a ControllerConfig, with the rules of its own kind: `make openshift-kinds` writes them. */
+const openShiftsOwn = (schema: object) => Type.Unsafe<Record<string, unknown> | null>(schema as TSchema);
 const nullableBytes = (description: string) => Type.Unsafe<string | null>(bytes({ nullable: true, description }));
 
 export const ControllerConfig = defineResource({
@@ -39,12 +33,12 @@ export const ControllerConfig = defineResource({
     baseOSContainerImage: Type.String(),
     baseOSExtensionsContainerImage: Type.Optional(Type.String()),
     releaseImage: Type.String(),
-    proxy: Type.Unsafe<Record<string, unknown> | null>(anyObject({ nullable: true })),
-    infra: Type.Unsafe<Record<string, unknown> | null>(anyObject({ nullable: true })),
-    dns: Type.Unsafe<Record<string, unknown> | null>(anyObject({ nullable: true })),
+    proxy: openShiftsOwn(parts.proxy),
+    infra: openShiftsOwn(parts.infra),
+    dns: openShiftsOwn(parts.dns),
     ipFamilies: oneOf(["IPv4", "IPv6", "DualStack", "DualStackIPv6Primary"]),
     networkType: Type.Optional(Type.String()),
-    network: Type.Optional(Type.Unsafe<Record<string, unknown> | null>(anyObject({ nullable: true }))),
+    network: Type.Optional(openShiftsOwn(parts.network)),
     bgpVIPPeersJSON: Type.Optional(Type.String({ minLength: 1, maxLength: 65536 })),
   }),
   status: Type.Object({

@@ -7,7 +7,7 @@ import {
   policyRequest,
   type CompiledPolicy,
   type PolicyRequest,
-} from "../schema/validation/cel.ts";
+} from "../schema/validation/cel-policies.ts";
 import type { KubeObject } from "../schema/contract.ts";
 import { isObject } from "../schema/json-values.ts";
 import { labelSelectorMatches } from "../schema/selectors.ts";

@@ -10,7 +10,7 @@ import {
   policyRequest,
   type CompiledPolicy,
   type PolicyRequest,
-} from "../schema/validation/cel.ts";
+} from "../schema/validation/cel-policies.ts";
 import type { KubeObject } from "../schema/contract.ts";
 import { isObject } from "../schema/json-values.ts";
 import { jsonPatch } from "../schema/merge/patches.ts";

@@ -7,7 +7,7 @@ import { parseQuantity } from "../../api/schema/quantities.ts";
 export const formats: Readonly<Record<string, (text: string) => boolean>> = {
   byte: (text) => text.length % 4 === 0 && /^[A-Za-z0-9+/]*={0,2}$/.test(text),
   cidr: isCidr,
-  date: (text) => /^\d{4}-\d{2}-\d{2}$/.test(text) && !Number.isNaN(Date.parse(text)),
+  date: isDate,
   "date-time": isTimestamp,
   datetime: isTimestamp,
   duration: (text) =>
@@ -27,10 +27,18 @@ export const formats: Readonly<Record<string, (text: string) => boolean>> = {
   uuid: (text) => /^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$/i.test(text),
 };
 
+/** A day of the calendar: JavaScript takes the 30th of February for the 2nd of March. */
+function isDate(text: string): boolean {
+  if (!/^\d{4}-\d{2}-\d{2}$/.test(text)) return false;
+  const time = Date.parse(text);
+  return !Number.isNaN(time) && new Date(time).toISOString().startsWith(text);
+}
+
 /** RFC 3339 */
 export function isTimestamp(text: string): boolean {
   return (
     /^\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:[Zz]|[-+]\d{2}:\d{2})$/.test(text) &&
+    isDate(text.slice(0, 10)) &&
     !Number.isNaN(Date.parse(text))
   );
 }

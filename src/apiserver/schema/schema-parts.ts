@@ -124,6 +124,10 @@ export const objectMeta: Schema = object(
 );
 
 const roots = new WeakMap<Schema, Schema>();
+const metas = new WeakSet<Schema>([objectMeta]);
+
+/** Whether a schema is that of the metadata of a whole object. */
+export const isObjectMeta = (schema: Schema): boolean => metas.has(schema);
 
 /** The schema of a whole object: apiVersion, kind and metadata are Kubernetes' own, whatever `schema` says of them. */
 export function rootSchema(schema: Schema): Schema {
@@ -141,6 +145,7 @@ export function rootSchema(schema: Schema): Schema {
             ...(given["generateName"] === undefined ? {} : { generateName: given["generateName"] }),
           },
         };
+  metas.add(metadata);
   const root: Schema = { ...schema, properties: { ...schema.properties, apiVersion: string, kind: string, metadata } };
   roots.set(schema, root);
   roots.set(root, root);

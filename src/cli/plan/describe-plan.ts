@@ -1,6 +1,6 @@
 import { describeChange, describeConsequence } from "../../core/config/change.ts";
 import { maskChange } from "../../core/config/describe-diff.ts";
-import { isForNewMachines, keepsWhatItHas } from "../../core/preview/forecast-summary.ts";
+import { isOfDaemon, whyNothingHappens } from "../../core/preview/forecast-summary.ts";
 import type { ClusterForecast, NodeForecast, PoolForecast } from "../../core/preview/plan-cluster.ts";
 import { settingLines } from "../../core/preview/setting-lines.ts";
 import { maskText } from "../../core/text/mask-secrets.ts";
@@ -47,11 +47,14 @@ function describeChanges(pool: ChangingPool): readonly string[] {
   return [
     `pool ${pool.pool}: ${pool.from === "" ? "renders " : `${pool.from} → `}${pool.to}${paused}`,
     ...pool.changes.flatMap((change) => [
-      `  ${"op" in change ? sign[change.op] : "~"} ${maskText(describeChange(change))}`,
+      `  ${"op" in change ? sign[change.op] : "~"} ${maskText(describeChange(change))}${isOfDaemon(change) ? "  (no effect: the daemon writes it itself)" : ""}`,
       ...settingLines(change).map((line) => `      ${line}`),
     ]),
     "",
-    ...pool.because.map(({ consequence, why }) => `  ${describeConsequence(consequence).padEnd(24)} because ${why}`),
+    // Machines that refuse a change do none of what it would ask for.
+    ...(pool.irreconcilable.length > 0 ? [] : pool.because).map(
+      ({ consequence, why }) => `  ${describeConsequence(consequence).padEnd(24)} because ${why}`,
+    ),
     ...pool.irreconcilable.map(
       ({ field, reason, remedy }) => `  refused by running machines: ${field}: ${reason}; ${remedy}`,
     ),
@@ -73,5 +76,5 @@ function machineLines({ nodes, irreconcilable, changes }: ChangingPool): readonl
 function fateOf({ drains, actions, reboots }: NodeForecast, changes: ChangingPool["changes"]): string {
   const words = [...(drains ? ["drain"] : []), ...actions, ...(reboots ? ["reboot"] : [])];
   if (words.length > 0) return words.join(", ");
-  return isForNewMachines(changes) ? keepsWhatItHas : "nothing but the change on disk";
+  return whyNothingHappens(changes) ?? "nothing but the change on disk";
 }

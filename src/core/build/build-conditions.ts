@@ -118,3 +118,13 @@ export function imageBuildDegraded(
     ? { reason: condition.reason ?? "", message: condition.message ?? "" }
     : undefined;
 }
+
+/** Whether what the pool's conditions report is that its inputs are invalid. */
+export function isBlamedOnInputs(pool: Pick<MachineConfigPool, "status">): boolean {
+  const failing = imageBuildDegraded(pool);
+  const inputs = conditionOf(
+    pool.status?.conditions as { type: string; status?: string; reason?: string }[] | undefined,
+    types.imageInputsValid,
+  );
+  return failing !== undefined && inputs?.status === "False" && inputs.reason === failing.reason;
+}

@@ -292,7 +292,12 @@ function secretProblems(
 ): readonly InputProblem[] {
   const named = `${field} names the Secret ${name}`;
   if (secret.is === "absent")
-    return [error("SecretMissing", `${named}, which is not in openshift-machine-config-operator`)];
+    return [
+      error(
+        "SecretMissing",
+        `${named}, which is not in openshift-machine-config-operator; create it there, or name another one`,
+      ),
+    ];
   if (secret.pools?.includes(pool) === false)
     return [
       error(

@@ -52,6 +52,13 @@ export function certificatesOf(bundle: string): readonly BundledCertificate[] {
   return reading.verdict === "read" ? reading.certificates : [];
 }
 
+/** Why nobody should trust by a bundle; `undefined`: it can be read and holds a certificate. */
+export function bundleProblem(bundle: string): string | undefined {
+  const reading = readBundle(bundle);
+  if (reading.verdict === "unreadable") return `cannot be read as certificates: ${reading.problem}`;
+  return reading.certificates.length === 0 ? "holds no certificate: it must be PEM" : undefined;
+}
+
 const tags = { version: 0xa0, utcTime: 0x17 } as const;
 
 /** RFC 5280, 4.1.2.5: two-digit years range from 1950 to 2049. */

@@ -1,7 +1,7 @@
 import type { ControllerConfig } from "../../api/kinds/controller-config.ts";
 import { hostPaths } from "../../api/names.ts";
 import { decodeContents, textOf } from "../../ignition/data-url.ts";
-import { readBundle } from "./certificate-facts.ts";
+import { bundleProblem } from "./certificate-facts.ts";
 
 /** A file that machines take from ControllerConfig directly, not from a MachineConfig. */
 export interface MachineFile {
@@ -84,7 +84,8 @@ export function machineCertificates(spec: Spec): MachineCertificates {
 
 /** ConfigMap keys cannot contain a colon: `host..port` stands for `host:port`. */
 const registryCaPath = (file: string) => `${hostPaths.registryCas}/${file.replace("..", ":")}/ca.crt`;
-const isRegistry = (file: string) =>
+/** Whether the key of a ConfigMap names a registry: HOST or HOST..PORT. */
+export const isRegistry = (file: string): boolean =>
   /^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$/.test(file) && file.split("..").length <= 2;
 
 function jsonProblem(text: string): string | undefined {
@@ -93,10 +94,4 @@ function jsonProblem(text: string): string | undefined {
   } catch {
     return "is no JSON";
   }
-}
-
-function bundleProblem(text: string): string | undefined {
-  const bundle = readBundle(text);
-  if (bundle.verdict === "unreadable") return `cannot be read as certificates (${bundle.problem})`;
-  return bundle.certificates.length === 0 ? "holds no certificate" : undefined;
 }

@@ -27,7 +27,8 @@ export const lastWriter = (config: MachineConfig | undefined): ManagedBy | undef
     .filter(({ subresource, time }) => (subresource ?? "") === "" && time !== undefined)
     .sort((a, b) => ((a.time ?? "") < (b.time ?? "") ? 1 : -1))[0];
 
-const sourcesOf = (configuration: unknown): readonly string[] =>
+/** Names of the MachineConfigs that a pool's configuration was merged from. */
+export const sourcesOf = (configuration: unknown): readonly string[] =>
   ((configuration as { readonly source?: readonly { readonly name?: string }[] } | undefined)?.source ?? []).flatMap(
     ({ name }) => (name === undefined ? [] : [name]),
   );

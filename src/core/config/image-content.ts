@@ -25,7 +25,7 @@ export type ImageDelivery = "image" | "settle" | "ifAbsent" | "never";
 const credentialPaths: ReadonlySet<string> = new Set([
   ...certificatePaths,
   hostPaths.kubeconfig,
-  "/var/lib/kubelet/config.json",
+  hostPaths.kubeletPullSecret,
 ]);
 /**
  * On machines with ostree these are links into /var, which no image fills (ostree "Adapting existing mainstream

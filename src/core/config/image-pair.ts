@@ -199,7 +199,7 @@ function waitForImage(
     return {
       reason: "BuildFailed",
       message: `no image can be built from the inputs: ${inputs.message}`,
-      remedy: `mend the MachineOSConfig ${config.metadata.name}`,
+      remedy: `mend the inputs that MachineOSConfig ${config.metadata.name} names: mco build explain ${pool}`,
     };
   const forTarget = builds.filter(({ spec }) => spec.machineConfig.name === wanted);
   const running = forTarget.find((build) => !hasEnded(stateOfBuild(build)));

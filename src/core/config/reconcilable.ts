@@ -22,6 +22,17 @@ export interface Irreconcilable {
  */
 export type StorageOverride = "Disks" | "FileSystems" | "Raid";
 
+/** Sections of the storage part whose changes can be allowed. */
+const sectionsToAllow = [
+  ["disks", "Disks"],
+  ["filesystems", "FileSystems"],
+  ["raid", "Raid"],
+] as const;
+
+/** The override that allows changes of a field: `spec.config.storage.disks`; `undefined`: none does. */
+export const overrideFor = (field: string): StorageOverride | undefined =>
+  sectionsToAllow.find(([section]) => field === `spec.config.storage.${section}`)?.[1];
+
 export interface ReconcileOptions {
   readonly overrides?: readonly StorageOverride[];
   /** `/proc/sys/crypto/fips_enabled` of the machine, when known. */
@@ -152,12 +163,7 @@ type Storage = NonNullable<IgnitionConfig["storage"]>;
 
 /** Sections of the storage part that only Ignition carries out. */
 function storageChanges(old: Storage, next: Storage, overrides: readonly StorageOverride[], refuse: Refuse): void {
-  const sections = [
-    ["disks", "Disks"],
-    ["filesystems", "FileSystems"],
-    ["raid", "Raid"],
-  ] as const;
-  for (const [section, override] of sections) {
+  for (const [section, override] of sectionsToAllow) {
     if (!overrides.includes(override) && !equalValues(old[section], next[section])) {
       refuse(
         `storage.${section}`,

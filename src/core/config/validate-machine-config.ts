@@ -1,5 +1,5 @@
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
-import { hostPaths, labels } from "../../api/names.ts";
+import { annotations, hostPaths, labels } from "../../api/names.ts";
 import { contentsReader, decodeContents, textOf } from "../../ignition/data-url.ts";
 import { decimalMode } from "../../ignition/file-mode.ts";
 import { type ParsedIgnition, parseIgnition } from "../../ignition/parse-ignition.ts";
@@ -65,6 +65,8 @@ export function validateMachineConfig(
   if (ignition?.verdict === "valid") {
     problems.push(...distinct(ignition.warnings).map(belowConfig));
     problems.push(...findingsBeyondReference(ignition.config).map(belowConfig));
+    const isGenerated = config.metadata.annotations?.[annotations.generatedByController] !== undefined;
+    if (!isGenerated) problems.push(...pullSecretFindings(ignition.config).map(belowConfig));
   }
   if ((options.role ?? config.metadata.labels?.[labels.role]) === undefined) {
     warning(
@@ -73,7 +75,7 @@ export function validateMachineConfig(
       "label it with the name of the pool",
     );
   }
-  const image = imageFinding(config.spec?.osImageURL ?? "");
+  const image = unfitImageName(config.spec?.osImageURL ?? "");
   if (image !== undefined) warning("spec.osImageURL", image.reason, image.remedy);
   for (const [i, argument] of (config.spec?.kernelArguments ?? []).entries()) {
     if (argument.trim() === "") warning(pathTo("spec.kernelArguments", i), "is empty");
@@ -82,8 +84,22 @@ export function validateMachineConfig(
   return problems;
 }
 
-/** What is wrong with the name of an OS image; `undefined`: it names one image for ever. */
-function imageFinding(name: string): { readonly reason: string; readonly remedy: string } | undefined {
+/** A MachineConfig of people that takes the place of the pull secret which the base configurations bring. */
+function pullSecretFindings(config: IgnitionConfig): readonly Problem[] {
+  const index = (config.storage?.files ?? []).findIndex(({ path }) => path === hostPaths.kubeletPullSecret);
+  if (index < 0) return [];
+  return [
+    {
+      severity: "warning",
+      path: pathTo(pathTo("storage.files", index), "path"),
+      reason: `${hostPaths.kubeletPullSecret} holds the cluster's pull secret: this entry replaces it, and changes of Secret openshift-config/pull-secret reach no machine of the pool`,
+      remedy: "put the credentials into that Secret, and take the entry out",
+    },
+  ];
+}
+
+/** Why no machine takes an OS image by this name; `undefined`: it names one image for ever. */
+export function unfitImageName(name: string): Finding | undefined {
   if (name === "") return undefined;
   const shown = JSON.stringify(name.slice(0, 100));
   const remedy = "name it by its digest: registry.example.com/path@sha256:…";
@@ -91,7 +107,10 @@ function imageFinding(name: string): { readonly reason: string; readonly remedy:
   if (reading.verdict === "refused")
     return { reason: `${shown} is no name of an image: ${reading.problem}; no machine can have it`, remedy };
   if (reading.reference.digest !== undefined) return undefined;
-  return { reason: `${shown} is a tag, which can come to mean another image: machines of one pool may differ`, remedy };
+  return {
+    reason: `${shown} is a tag, which can come to mean another image: machines take an OS image by its digest only`,
+    remedy,
+  };
 }
 
 /** The errors for which the renderer refuses a MachineConfig, as the reference does. */
@@ -293,22 +312,33 @@ const firstBootSections: readonly {
 /** Folders that each boot empties. Source: systemd file-hierarchy(7). */
 const emptiedAtBoot = ["/run", "/tmp"];
 
+interface Finding {
+  readonly reason: string;
+  readonly remedy: string;
+}
+
+/** Why no machine of this suite can write a path, unless its OS image holds it; `undefined`: nothing prevents it. */
+export const unwritablePath = (path: string): Finding | undefined =>
+  placeOf(path).startsWith("/usr/")
+    ? {
+        reason: "is below /usr, which machines cannot write: only an OS image holds it",
+        remedy: "use a path below /etc or /usr/local, or put the file into the OS image",
+      }
+    : undefined;
+
 /** Why a file in this place is not what its author expects; `undefined`: nothing is known against it. */
-function placeFinding(path: string): { readonly reason: string; readonly remedy: string } | undefined {
+function placeFinding(path: string): Finding | undefined {
   const place = placeOf(path);
   const isBelow = (folder: string) => place.startsWith(`${folder}/`);
-  if (isBelow("/usr"))
-    return {
-      reason: `${path} is below /usr, which machines cannot write: only an OS image holds it`,
-      remedy: "use a path below /etc or /usr/local, or put the file into the OS image",
-    };
+  const unwritable = unwritablePath(path);
+  if (unwritable !== undefined) return { ...unwritable, reason: `${path} ${unwritable.reason}` };
   const emptied = emptiedAtBoot.find(isBelow);
   if (emptied !== undefined && path !== hostPaths.force)
     return {
       reason: `${path} is below ${emptied}, which each boot empties: the file is missing afterwards`,
       remedy: "write a tmpfiles.d file that makes it at each boot, or use a path below /etc or /var",
     };
-  if (certificatePaths.has(path) || path.startsWith(`${hostPaths.registryCas}/`))
+  if (certificatePaths.has(path))
     return {
       reason: `${path} is written by the machine config daemon itself: this entry has no effect`,
       remedy: "take it out; the contents come from the cluster's own objects",

@@ -6,9 +6,11 @@ import {
   type AddressOwners,
   type BindingStay,
   type BoundNode,
+  type FormerMachine,
   type JoinQuestion,
   bindingStay,
   foreignHosts,
+  formerMachine,
   heldFor,
   placeOf,
 } from "./join-places.ts";
@@ -174,15 +176,16 @@ test("names and addresses of Services, of the API server and of other nodes have
       { name: "w1", addresses: ["10.0.0.2", "w1.example"] },
     ],
     bindings: [binding("w0", { addresses: ["10.0.0.1"] }), binding("w2", { addresses: ["10.0.0.3"] })],
-    cluster: cluster({
-      "10.96.0.1": "is an address of the Service default/kubernetes",
-      "api.example": "is the API server",
-      "10.0.0.100": "is the API server",
-    }),
+    cluster: cluster({ "10.96.0.1": "is an address of the Service default/kubernetes" }),
+    apiServer: cluster({ "api.example": "is the API server", "10.0.0.100": "is the API server" }),
     external: new Map(),
     own: [],
   };
-  expect(foreignHosts("w0", ["w0", "10.0.0.1", "10.0.0.9"], owners)).toEqual({ others: [], claimed: [] });
+  expect(foreignHosts("w0", ["w0", "10.0.0.1", "10.0.0.9"], owners)).toEqual({
+    others: [],
+    claimed: [],
+    contested: [],
+  });
   expect(foreignHosts("w0", ["10.96.0.1", "10.0.0.100", "w1", "w1.example", "10.0.0.2", "10.0.0.3"], owners)).toEqual({
     others: [
       "10.96.0.1 is an address of the Service default/kubernetes",
@@ -191,6 +194,7 @@ test("names and addresses of Services, of the API server and of other nodes have
       "10.0.0.3 belongs to the node w2 as well",
     ],
     claimed: ["w1.example is reported by the node w1 as well", "10.0.0.2 is reported by the node w1 as well"],
+    contested: [],
   });
 });
 
@@ -198,7 +202,8 @@ test("a host belongs to its owner however it is written [attack-joining-5]", () 
   const owners: AddressOwners = {
     nodes: [{ name: "w1", addresses: [] }],
     bindings: [binding("w2", { addresses: ["fd00::2", "10.0.0.2"] })],
-    cluster: cluster({ "api-int.example.com": "is the API server", "10.0.0.100": "is the API server" }),
+    cluster: new Map(),
+    apiServer: cluster({ "api-int.example.com": "is the API server", "10.0.0.100": "is the API server" }),
     external: new Map(),
     own: [],
   };
@@ -231,6 +236,7 @@ describe("the claim of another", () => {
     ],
     bindings: [binding("w0", { addresses: [mine] }), binding("w1", { addresses: ["10.0.0.2"] })],
     cluster: new Map(),
+    apiServer: new Map(),
     external: cluster({
       [mine]: "is an address of the Service shop/front",
       "10.0.0.8": "is an address of the Service shop/front",
@@ -238,13 +244,14 @@ describe("the claim of another", () => {
   };
 
   test("takes no name and no recorded address from a node [attack-joining-6]", () => {
-    expect(foreignHosts("w0", ["w0", mine], owners)).toEqual({ others: [], claimed: [] });
+    expect(foreignHosts("w0", ["w0", mine], owners)).toEqual({ others: [], claimed: [], contested: [] });
   });
 
   test("of an address that nobody recorded makes a request wait, and denies none [attack-joining-7]", () => {
     expect(foreignHosts("w0", ["10.0.0.5", "10.0.0.7", "10.0.0.8"], owners)).toEqual({
       others: ["10.0.0.8 is an address of the Service shop/front"],
       claimed: ["10.0.0.5 is reported by the node m0 as well", "10.0.0.7 is reported by the node w1 as well"],
+      contested: [],
     });
     const recorded = [binding("w1", { addresses: [mine] })];
     expect(foreignHosts("w0", [mine], { ...owners, own: [], external: new Map(), bindings: recorded }).others).toEqual([
@@ -274,6 +281,23 @@ describe("the claim of another", () => {
     expect(foreignHosts("w0", ["w0", mine], { ...owners, nodes: [], bindings }).others).toEqual([]);
   });
 
+  test("of the API server does not deny a recorded address, and does not grant it [attack-joining-42]", () => {
+    const apiServer = cluster({
+      [mine]: "is the API server",
+      "cp.example.com": "is the API server",
+      w0: "is the API server",
+    });
+    const record = { ...owners, own: [mine, "cp.example.com"], apiServer };
+    expect(foreignHosts("w0", ["::ffff:10.0.0.1"], record)).toEqual({
+      others: [],
+      claimed: [],
+      contested: ["::ffff:10.0.0.1 is the API server"],
+    });
+    // A name is one that the machine chose, or its token: it is denied, and so is an address that was not recorded.
+    expect(foreignHosts("w0", ["w0", "cp.example.com"], record).others).toHaveLength(2);
+    expect(foreignHosts("w0", [mine], { ...record, own: [] }).others).toEqual([`${mine} is the API server`]);
+  });
+
   test("costs no comparison of each name with each node [attack-joining-8]", () => {
     const nodes = Array.from({ length: 2000 }, (_, index) => ({
       name: `n${index}`,
@@ -294,6 +318,27 @@ describe("the claim of another", () => {
     );
     expect(reads).toBeLessThanOrEqual(2 * nodes.length);
   });
+});
+
+describe("the machine that had a name before [attack-joining-45]", () => {
+  const soon = "2026-01-01T12:00:01Z";
+  const over = "2026-01-01T11:59:59Z";
+  test.for<{ title: string; of: NodeBinding | undefined; is: FormerMachine | undefined }>([
+    { title: "is none", of: undefined, is: undefined },
+    { title: "was of the same pool", of: binding("w0", { pool: "master" }), is: undefined },
+    { title: "was of another pool", of: binding("w0", { expiresAt: soon }), is: { pool: "worker", until: soon } },
+    {
+      title: "was of another pool and its Node was deleted",
+      of: binding("w0", { releasedAt: over }),
+      is: { pool: "worker", until: later },
+    },
+    { title: "has no certificate any more", of: binding("w0", { expiresAt: over }), is: undefined },
+    {
+      title: "followed another one that has one",
+      of: binding("w0", { expiresAt: over, formerExpiresAt: soon }),
+      is: { pool: "worker", until: soon },
+    },
+  ])("$title", ({ of, is }) => expect(formerMachine(of, "master", now)).toEqual(is));
 });
 
 const bound = (uid: string, more: Partial<BoundNode> = {}): BoundNode => ({

@@ -1,7 +1,8 @@
 import type { JoinPlace } from "../../api/kinds/join-place.ts";
 import type { NodeBinding } from "../../api/kinds/node-binding.ts";
 import type { ProvisioningToken } from "../../api/kinds/provisioning-token.ts";
-import { canonicalHost } from "./canonical-host.ts";
+import { timestampOf } from "../../api/schema/object.ts";
+import { canonicalHost, isAddress } from "./canonical-host.ts";
 
 /** What places and tokens determine about a name that requests its first certificate. */
 export interface JoinQuestion {
@@ -95,14 +96,38 @@ export const isReleased = ({ releasedAt, revoked }: NodeBinding["spec"]): boolea
 /** When the machine joined that has a name, as the API server writes times. An object outlives the machine it was made for. */
 export const joinedAt = ({ metadata, spec }: NodeBinding): string => spec.joinedAt ?? metadata.creationTimestamp ?? "";
 
+/** A machine of another pool that had a name, and whose certificate for it is good: the API server takes it for that node. */
+export interface FormerMachine {
+  readonly pool: string;
+  /** When its certificate ends, in ISO 8601. */
+  readonly until: string;
+}
+
+/**
+ * The machine of another pool that has a certificate for a name, and so the identity of the next node of that name.
+ *
+ * @param pool that the next machine joins.
+ */
+export function formerMachine(
+  binding: Pick<NodeBinding, "spec"> | undefined,
+  pool: string,
+  now: number,
+): FormerMachine | undefined {
+  if (binding === undefined || binding.spec.pool === pool) return undefined;
+  const end = lastEnd(binding.spec);
+  return end > now ? { pool: binding.spec.pool, until: timestampOf(end) } : undefined;
+}
+
 export interface AddressOwners {
   /** Names and addresses that the suite itself recorded of the node: nobody's report takes them from it. */
   readonly own: readonly string[];
-  /** Nodes with the names and addresses that their kubelets report. */
+  /** Nodes with the names and addresses that their kubelets report, these in canonical form. */
   readonly nodes: readonly { readonly name: string; readonly addresses: readonly string[] }[];
   readonly bindings: readonly NodeBinding[];
   /** Hosts that belong to the cluster, in canonical form, each with a clause that names the owner. */
   readonly cluster: ReadonlyMap<string, string>;
+  /** Those of the API server and of the config server, likewise. */
+  readonly apiServer: ReadonlyMap<string, string>;
   /** Hosts that authors of Services chose, likewise: often those of nodes. */
   readonly external: ReadonlyMap<string, string>;
 }
@@ -113,23 +138,30 @@ export interface ForeignHosts {
   readonly others: readonly string[];
   /** The kubelet of another node reports them. That may be a lie, so that it takes them from nobody for good. */
   readonly claimed: readonly string[];
+  /**
+   * They were recorded of the node, and are hosts of the API server as well. One of the two is wrong: a pod of a machine of the
+   * control plane may have joined a machine from there, or somebody has changed the endpoints of default/kubernetes.
+   */
+  readonly contested: readonly string[];
 }
 
 /** Compares each requested host with all owners in one pass over them. */
 export function foreignHosts(
   node: string,
   asked: readonly string[],
-  { own, nodes, bindings, cluster, external }: AddressOwners,
+  { own, nodes, bindings, cluster, apiServer, external }: AddressOwners,
 ): ForeignHosts {
+  const recorded = new Set(own.map(canonicalHost).filter(isAddress));
   const record = new Set([node, ...own].map(canonicalHost));
   const owners = new Map<string, string>();
   const claims = new Map<string, string>();
+  const wanted = new Set(asked.map(canonicalHost));
   const add = (to: Map<string, string>, owner: string, hosts: readonly string[]) => {
-    for (const host of owner === node ? [] : hosts) if (!to.has(host)) to.set(host, owner);
+    for (const host of owner === node ? [] : hosts) if (wanted.has(host) && !to.has(host)) to.set(host, owner);
   };
   for (const { name, addresses } of nodes) {
     add(owners, name, [canonicalHost(name)]);
-    add(claims, name, addresses.map(canonicalHost));
+    add(claims, name, addresses);
   }
   // Who joins from an address later, from a pod of that node for example, does not take it from the node.
   const ownBinding = bindings.find(({ metadata }) => metadata.name === node);
@@ -144,16 +176,22 @@ export function foreignHosts(
   }
   const others: string[] = [];
   const claimed: string[] = [];
+  const contested: string[] = [];
   for (const one of asked) {
     const host = canonicalHost(one);
-    const clause = cluster.get(host) ?? (record.has(host) ? undefined : external.get(host));
+    const isContested = recorded.has(host) && apiServer.has(host);
+    const clause =
+      cluster.get(host) ??
+      (isContested ? undefined : apiServer.get(host)) ??
+      (record.has(host) ? undefined : external.get(host));
     const owner = owners.get(host);
     const claim = record.has(host) ? undefined : claims.get(host);
     if (clause !== undefined) others.push(`${one} ${clause}`);
     else if (owner !== undefined) others.push(`${one} belongs to the node ${owner} as well`);
+    else if (isContested) contested.push(`${one} ${apiServer.get(host) ?? ""}`);
     else if (claim !== undefined) claimed.push(`${one} is reported by the node ${claim} as well`);
   }
-  return { others, claimed };
+  return { others, claimed, contested };
 }
 
 export type BindingStay =

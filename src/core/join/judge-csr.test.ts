@@ -56,7 +56,9 @@ const first: CsrFacts = {
   place: place(),
   heldFor: undefined,
   others: [],
+  former: undefined,
   claimed: [],
+  contested: [],
   machines: [],
   isRevoked: false,
   holder: "holder",
@@ -441,6 +443,38 @@ describe("judgeCsr", () => {
         ],
       },
       says: "wait AddressUnknown",
+    },
+    {
+      title: "no control-plane machine by a name for which a machine of another pool has a certificate",
+      facts: {
+        requester: account("master"),
+        place: {
+          ...place(),
+          place: { metadata: { name: "p" }, spec: { pool: "master", expiresAt: "" } },
+        } as PlaceOfRequest,
+        former: { pool: "worker", until: "2027-01-01T00:00:00Z" },
+      },
+      says: "wait NameOfFormer",
+    },
+    {
+      title: "the place comes before the former machine",
+      facts: {
+        requester: account("master"),
+        place: noPlace,
+        former: { pool: "worker", until: "2027-01-01T00:00:00Z" },
+      },
+      says: "wait NoPlace",
+    },
+    {
+      title: "an address of its record that is the API server's as well waits",
+      facts: {
+        requester: w0,
+        request: serving(),
+        node: joined,
+        binding: bound,
+        contested: ["10.0.0.1 is the API server"],
+      },
+      says: "wait AddressClaimed",
     },
     {
       title: "a node asks for no other node",

@@ -3,7 +3,7 @@ import { isDnsName } from "../../api/schema/schema.ts";
 import { listText } from "../text/list-text.ts";
 import type { CertificateHolder } from "./certificate-holder.ts";
 import { canonicalHost } from "./canonical-host.ts";
-import type { PlaceOfRequest } from "./join-places.ts";
+import type { FormerMachine, PlaceOfRequest } from "./join-places.ts";
 import { type KubeletRequest, kubeletRequestProblem } from "./kubelet-request.ts";
 import type { ShortForm } from "./service-names.ts";
 
@@ -53,10 +53,14 @@ export interface CsrFacts {
   readonly shortForms: readonly ShortForm[];
   /** The pool for another machine of which a token or a place holds the name. */
   readonly heldFor: string | undefined;
+  /** The machine that had the name before, if it would get into the control plane by it. */
+  readonly former: FormerMachine | undefined;
   /** Requested names and addresses that belong to another owner, each as a clause with that owner. */
   readonly others: readonly string[];
   /** Those that the kubelet of another node reports, likewise. */
   readonly claimed: readonly string[];
+  /** Addresses that were recorded of the node, and that are hosts of the API server or the config server. */
+  readonly contested: readonly string[];
   /** The Machines of the machine API that name this Node. A kubelet cannot write Machines. */
   readonly machines: readonly MachineOfNode[];
 }
@@ -79,6 +83,7 @@ export type CsrReason =
   | "NameReserved"
   | "NameOfService"
   | "NameRevoked"
+  | "NameOfFormer"
   | "NoPlace"
   | "PlaceSpent"
   | "CredentialUnknown"
@@ -177,7 +182,7 @@ function judgeBound({ publicKey, place }: CsrFacts, binding: NameBinding, asker:
 }
 
 function judgeUnbound(facts: CsrFacts, { name, pool }: Asker): CsrVerdict {
-  const { place, heldFor, shortForms } = facts;
+  const { place, heldFor, former, shortForms } = facts;
   const newToken = newTokenFor({ name, pool });
   if (heldFor !== undefined)
     return wait(
@@ -193,7 +198,13 @@ function judgeUnbound(facts: CsrFacts, { name, pool }: Asker): CsrVerdict {
         form.service === undefined ? `, or name it by a token of its own: ${newToken}` : ""
       }`,
     );
-  return judgePlace(place, { name, pool });
+  const verdict = judgePlace(place, { name, pool });
+  if (former === undefined || verdict.verdict !== "approve") return verdict;
+  // Whoever has a certificate for the name is the node, whichever machine registers first.
+  return wait(
+    "NameOfFormer",
+    `a machine of the pool ${former.pool} had the name ${name}, and has a certificate for it that is good until ${former.until}: it would be one of the control plane by that; give the machine another name, or, if the former one is gone for good: kubectl certificate approve, with the name of this request`,
+  );
 }
 
 /** What the credential of a request says of the machine that sent it. */
@@ -263,7 +274,7 @@ const formerText = (name: string, holder: "former" | "unknown") =>
 
 /** A certificate to serve with: for names and addresses of the machine itself, and of nobody else. */
 function judgeServing(
-  { binding, others, claimed, machines, shortForms }: CsrFacts,
+  { binding, others, claimed, contested, machines, shortForms }: CsrFacts,
   { name, request }: { readonly name: string; readonly request: KubeletRequest },
 ): CsrVerdict {
   const { dnsNames, ipAddresses } = request.asked;
@@ -283,6 +294,11 @@ function judgeServing(
       `pods resolve ${form.name} ${textOfForm(form)}; give ${
         form.name === name ? "the machine another name" : "the machine another host name"
       }, or the ${form.service === undefined ? "namespace" : "Service"}`,
+    );
+  if (contested.length > 0)
+    return wait(
+      "AddressClaimed",
+      `${contested.join("; ")}, and ${name} joined from there or was given it: see kubectl get endpointslices -n default kubernetes; if it is right that ${name} serves under it: kubectl certificate approve, with the name of this request`,
     );
   if (claimed.length > 0)
     return wait(

@@ -11,6 +11,35 @@ export interface KubeletRequest {
 /** Names and addresses in one request: each is compared with those of every node and Service. */
 export const mostNames = 100;
 
+/**
+ * A request without what no request that is granted has: of lists that are too long one entry more than they may have, so that
+ * it is refused for the same problem. A request of 32 KiB holds thousands of names.
+ */
+export function boundedRequest({ signer, usages, asked }: KubeletRequest): KubeletRequest {
+  const { commonNames, organizations, otherAttributes, dnsNames, ipAddresses, emailAddresses, uris, otherNames } =
+    asked;
+  return {
+    signer,
+    usages,
+    asked: {
+      commonNames: commonNames.slice(-2),
+      organizations: organizations.slice(0, 2),
+      otherAttributes,
+      dnsNames: dnsNames.slice(0, mostNames + 1),
+      ipAddresses: ipAddresses.slice(0, mostNames + 1),
+      emailAddresses: emailAddresses.slice(0, 1),
+      uris: uris.slice(0, 1),
+      otherNames,
+    },
+  };
+}
+
+/** The node that a request names. Of several common names the last one counts, as for Go; such a request is refused. */
+export function namedNode({ asked: { commonNames } }: Pick<KubeletRequest, "asked">): string | undefined {
+  const name = commonNames.at(-1);
+  return name?.startsWith(nodeIdentity.userPrefix) === true ? name.slice(nodeIdentity.userPrefix.length) : undefined;
+}
+
 const purposes: Readonly<Record<string, string>> = {
   [signers.kubeletClient]: "client auth",
   [signers.kubeletServing]: "server auth",

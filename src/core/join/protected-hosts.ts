@@ -3,8 +3,10 @@ import { canonicalHost } from "./canonical-host.ts";
 
 /** Hosts of a cluster that no machine may serve under, in canonical form, each with a clause that names its owner. */
 export interface ProtectedHosts {
-  /** Those that the cluster gave to somebody. */
+  /** Those that the cluster gave to Services. */
   readonly cluster: ReadonlyMap<string, string>;
+  /** Those of the API server and of the config server. */
+  readonly apiServer: ReadonlyMap<string, string>;
   /** Those that authors of Services wrote there themselves: an address of a node may be among them. */
   readonly external: ReadonlyMap<string, string>;
 }
@@ -20,22 +22,52 @@ export interface ProtectedSources {
  * The one place that knows which hosts are protected: those of the API server (Infrastructure, kube-public/cluster-info, the
  * suite's own connection, the endpoints of default/kubernetes), of the config server, and of Services with the load balancers in
  * front of them. Short names of Services are another question, because they depend on who resolves them: see `shortFormsIn`.
+ *
+ * @param asked hosts that are asked about, in any form; the answer holds no others, since tenants make Services without end.
  */
-export function protectedHosts({ apiServer, services }: ProtectedSources): ProtectedHosts {
-  const cluster = new Map<string, string>();
-  const external = new Map<string, string>();
-  const put = (to: Map<string, string>, hosts: readonly (string | undefined)[], clause: string) => {
-    for (const host of hosts)
-      if (host !== undefined && host !== "" && host !== "None" && !to.has(canonicalHost(host)))
-        to.set(canonicalHost(host), clause);
+export function protectedHosts({ apiServer, services }: ProtectedSources, asked: readonly string[]): ProtectedHosts {
+  const found = {
+    cluster: new Map<string, string>(),
+    apiServer: new Map<string, string>(),
+    external: new Map<string, string>(),
   };
-  for (const { metadata, spec, status } of services) {
-    const clause = `is an address of the Service ${metadata.namespace ?? ""}/${metadata.name}`;
-    put(cluster, [...(spec?.clusterIPs ?? []), spec?.clusterIP], clause);
-    put(external, spec?.externalIPs ?? [], clause);
-    // What provides load balancers writes their addresses; some are those of nodes (k3s, MetalLB in its simplest form).
-    for (const { ip, hostname } of status?.loadBalancer?.ingress ?? []) put(external, [ip, hostname], clause);
+  const wanted = new Set(asked.map(canonicalHost));
+  const put = (to: Map<string, string>, hosts: readonly string[], clause: () => string) => {
+    for (const host of hosts) if (wanted.has(host) && !to.has(host)) to.set(host, clause());
+  };
+  for (const service of services) {
+    const clause = () => `is an address of the Service ${service.metadata.namespace ?? ""}/${service.metadata.name}`;
+    const { cluster, external } = hostsOf(service);
+    put(found.cluster, cluster, clause);
+    put(found.external, external, clause);
   }
-  put(cluster, apiServer, "is the API server or the config server");
-  return { cluster, external };
+  put(found.apiServer, canonical(apiServer), () => "is the API server or the config server");
+  return found;
 }
+
+interface ServiceHosts {
+  readonly cluster: readonly string[];
+  readonly external: readonly string[];
+}
+
+/** Read once: every request is compared with those of all Services. One that changes is another object. */
+const known = new WeakMap<Service, ServiceHosts>();
+
+function hostsOf(service: Service): ServiceHosts {
+  const before = known.get(service);
+  if (before !== undefined) return before;
+  const { spec, status } = service;
+  const hosts = {
+    cluster: canonical([...(spec?.clusterIPs ?? []), spec?.clusterIP]),
+    // What provides load balancers writes their addresses; some are those of nodes (k3s, MetalLB in its simplest form).
+    external: canonical([
+      ...(spec?.externalIPs ?? []),
+      ...(status?.loadBalancer?.ingress ?? []).flatMap(({ ip, hostname }) => [ip, hostname]),
+    ]),
+  };
+  known.set(service, hosts);
+  return hosts;
+}
+
+const canonical = (hosts: readonly (string | undefined)[]): readonly string[] =>
+  hosts.flatMap((host) => (host === undefined || host === "" || host === "None" ? [] : [canonicalHost(host)]));

@@ -2,7 +2,7 @@ import { hostPaths } from "../../api/names.ts";
 import { foldersAbove } from "../../ignition/clean-path.ts";
 import { isCredential } from "../config/image-content.ts";
 import type { NodeConfig, WantedEntry } from "../config/node-config.ts";
-import { supportedExtensions } from "../config/validate-machine-config.ts";
+import { supportedExtensions, unfitImageName, unwritablePath } from "../config/validate-machine-config.ts";
 import type { ObservedNode } from "./observed-node.ts";
 
 /** Why this machine cannot take a target, found before anything is changed. */
@@ -30,12 +30,32 @@ const reserveBytes = 16 * 1024 * 1024;
  */
 export function judgeTarget(node: ObservedNode, target: NodeConfig, facts: MachineFacts): readonly TargetProblem[] {
   return [
+    ...(node.can.images ? problemsOfTarget(node.previous, target) : []),
     ...systemProblems(node, target),
     ...twiceProblems(node),
     ...placeProblems(node, target),
     ...fileProblems(node, target),
     ...accessProblems(target, facts),
     ...spaceProblems(node, target, facts),
+  ];
+}
+
+/**
+ * Why no machine with an operating system of images takes a target, as the target alone shows: `mco plan` and admission
+ * say the same before the pool has it.
+ *
+ * @param previous what the machine has: an image that it was given before is not judged again
+ */
+export function problemsOfTarget(previous: NodeConfig | undefined, target: NodeConfig): readonly TargetProblem[] {
+  const isNew = target.imageContent === undefined && target.osImage !== previous?.osImage;
+  // Fetching it shows, before the drain as well, what else is wrong with its name.
+  const image = isNew && !target.osImage.includes("@") ? unfitImageName(target.osImage) : undefined;
+  return [
+    ...(image === undefined ? [] : [{ where: "spec.osImageURL", ...image }]),
+    ...writtenFiles(target).flatMap(([where]) => {
+      const unwritable = unwritablePath(where);
+      return unwritable === undefined ? [] : [{ where, ...unwritable }];
+    }),
   ];
 }
 

@@ -47,6 +47,8 @@ export interface Ledger {
   readonly debts?: readonly Debt[];
   /** What was done already for this target in this boot. */
   readonly paid?: readonly Consequence[];
+  /** Users whose passwords unfinished updates may have set; absent: none. */
+  readonly passwords?: readonly string[];
   /** RFC 3339. */
   readonly openedAt: string;
   /** Boots in which a reboot was requested, so that a machine that does not take its target does not reboot forever. */

@@ -42,6 +42,8 @@ export type Step =
       readonly paths: readonly string[];
       readonly units: readonly string[];
       readonly users: readonly string[];
+      /** Users whose passwords this update, or an unfinished one before it, may set. */
+      readonly passwords: readonly string[];
       readonly deployment: ObservedDeployment | undefined;
     }
   /** Updates pull secrets and certificates, so that the image can be pulled. */
@@ -202,6 +204,7 @@ function stepsTo(node: ObservedNode, target: NodeConfig, gap: Gap, because: read
             paths: gap.paths,
             units: gap.units,
             users: gap.users,
+            passwords: passwordsSet(node, target, gap),
             deployment: gap.deployment,
           } as const,
         ]),
@@ -213,6 +216,17 @@ function stepsTo(node: ObservedNode, target: NodeConfig, gap: Gap, because: read
     ...(reboots ? [{ do: "reboot", because: reasonOf(because) } as const] : actions(owes)),
     { do: "closeLedger" },
   ];
+}
+
+/** Users whose passwords may be another's than people set: by this update, by its image, or by an unfinished one. */
+function passwordsSet(
+  { ledger, previous }: ObservedNode,
+  target: NodeConfig,
+  { changes }: Pick<Gap, "changes">,
+): readonly string[] {
+  const asked = compareNodeConfigs(previous ?? emptyNodeConfig, target);
+  const set = [...changes, ...asked].flatMap((change) => (change.kind === "password" ? [change.user] : []));
+  return [...new Set([...(ledger?.passwords ?? []), ...set])];
 }
 
 const holdsAll = (config: NodeConfig) => config.imageContent === "full";
@@ -264,7 +278,8 @@ function isOpen({ ledger, bootId }: ObservedNode, target: NodeConfig, debts: rea
     ledger === undefined ||
     !isTargetOf(ledger, target) ||
     ledger.bootId !== bootId ||
-    gap.paths.length + gap.units.length + gap.users.length > 0
+    gap.paths.length + gap.units.length + gap.users.length > 0 ||
+    gap.changes.some((change) => change.kind === "password" && ledger.passwords?.includes(change.user) !== true)
   )
     return false;
   return (
@@ -321,12 +336,31 @@ interface Gap extends Pick<ContentGap, "changes" | "paths" | "units" | "users"> 
 function gapBetween(node: ObservedNode, target: NodeConfig): Gap {
   const system = systemGap(node, target);
   const allPoolsUpdated = holdsAll(target) || (system.deployment !== undefined && node.payload === "image");
-  const content = contentGap(node, target, allPoolsUpdated ? isCredential : undefined);
+  const gapIn = (only?: (path: string) => boolean) =>
+    withoutForeignPasswords(contentGap(node, target, only), node, target);
+  const content = gapIn(allPoolsUpdated ? isCredential : undefined);
   // Files written before such a boot would only hide the image's own.
   const unsettled = allPoolsUpdated
-    ? contentGap(node, target).changes.filter((change) => change.kind !== "file" || !isCredential(change.path))
+    ? gapIn().changes.filter((change) => change.kind !== "file" || !isCredential(change.path))
     : [];
   return { ...content, ...system, changes: [...content.changes, ...system.changes], unsettled };
+}
+
+/**
+ * Leaves passwords alone that somebody else has set: no update asks for another one, and no unfinished update has set it.
+ * Source: openshift/machine-config-operator pkg/daemon/update.go (main), which sets a password when the configuration
+ * changes it.
+ */
+function withoutForeignPasswords(gap: ContentGap, node: ObservedNode, target: NodeConfig): ContentGap {
+  const { previous, ledger } = node;
+  if (previous === undefined || node.forced) return gap;
+  const isForeign = (user: string) =>
+    previous.passwords.get(user) === target.passwords.get(user) && ledger?.passwords?.includes(user) !== true;
+  return {
+    ...gap,
+    changes: gap.changes.filter((change) => change.kind !== "password" || !isForeign(change.user)),
+    steps: gap.steps.filter((step) => step.do !== "setPassword" || !isForeign(step.user)),
+  };
 }
 
 /** Kernel and OS: the system of the next boot, if it differs from the running one. */

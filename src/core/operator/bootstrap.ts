@@ -18,7 +18,7 @@ import {
 } from "../render/controller-config-of.ts";
 import { objectsOfCluster } from "../kubelet/cluster-settings.ts";
 import { type PlannedSettings, type SettingsObjects, planSettings } from "../preview/plan-settings.ts";
-import { problemsOfPool } from "../preview/judge-admission.ts";
+import { problemsOfPool } from "../pool/judge-pool.ts";
 import { type AroundRegistries, type PlannedRegistries, planRegistries } from "../preview/plan-registries.ts";
 import { isRegistryObject, objectNameOf, withRegistryManifests } from "../runtime/registry-objects.ts";
 import { encodeBase64 } from "../../ignition/data-url.ts";

@@ -268,11 +268,20 @@ export function nodeRowsOnly({ apiVersion, kind, metadata, spec, status }: Node)
     },
     spec: { ...(unschedulable === undefined ? {} : { unschedulable }), ...(taints === undefined ? {} : { taints }) },
     status: {
-      ...(status?.addresses === undefined ? {} : { addresses: status.addresses }),
+      ...(status?.addresses === undefined ? {} : { addresses: shortAddresses(status.addresses) }),
       conditions: (status?.conditions ?? []).filter(({ type }) => conditionTypes.has(type)).map(withoutHeartbeat),
     },
   } as Node;
 }
+
+/** A machine has a few, and its kubelet can report tens of thousands, with which every request for a certificate is compared. */
+const mostAddresses = 64;
+const longestAddress = 253;
+
+const shortAddresses = (addresses: NonNullable<NonNullable<Node["status"]>["addresses"]>) =>
+  addresses
+    .slice(0, mostAddresses)
+    .filter(({ type, address }) => type.length <= longestAddress && address.length <= longestAddress);
 
 function withoutHeartbeat(condition: Conditions[number]): Conditions[number] {
   const { lastHeartbeatTime: _, ...kept }: Conditions[number] & { readonly lastHeartbeatTime?: unknown } = condition;

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
-import { labelsOfReturn, poolOffers, poolOfNode } from "./pool-of-node.ts";
+import { labelsOfJoin, labelsOfReturn, poolOffers, poolOfNode } from "./pool-of-node.ts";
 
 const pool = (name: string, nodeSelector: object | undefined = { matchLabels: { [`role-${name}`]: "" } }) =>
   ({ metadata: { name }, spec: { nodeSelector } }) as MachineConfigPool;
@@ -77,6 +77,62 @@ test.for<{ title: string; record: Parameters<typeof labelsOfReturn>[1]; labels?:
   },
 ])("a machine that registers again is given $title [pool-of-node-3]", ({ record, labels: own, given }) => {
   expect(labelsOfReturn({ metadata: { name: "n", labels: { ...own } } }, record, rolePools)).toEqual(given);
+});
+
+const inZones = (name: string, values: string[], more: object[] = []) =>
+  pool(name, { matchExpressions: [{ key: "zone", operator: "In", values }, ...more] });
+
+test.for<{ title: string; pools: MachineConfigPool[]; labels?: Record<string, string>; given: object }>([
+  { title: "the first of several values", pools: [inZones("x", ["b", "a"])], given: { zone: "b" } },
+  { title: "none where it has one of them", pools: [inZones("x", ["b", "a"])], labels: { zone: "a" }, given: {} },
+  {
+    title: "one of them in place of another",
+    pools: [inZones("x", ["b", "a"])],
+    labels: { zone: "c" },
+    given: { zone: "b" },
+  },
+  {
+    title: "the first that another pool does not select",
+    pools: [inZones("x", ["a", "b"]), inZones("other", ["a"])],
+    given: { zone: "b" },
+  },
+  {
+    title: "the first that the pool does not leave out",
+    pools: [inZones("x", ["a", "b"], [{ key: "zone", operator: "NotIn", values: ["a"] }])],
+    given: { zone: "b" },
+  },
+  {
+    title: "the values that go together of two lists",
+    pools: [
+      inZones("x", ["a", "b"], [{ key: "size", operator: "In", values: ["s", "m"] }]),
+      inZones("other", ["a", "b"], [{ key: "size", operator: "In", values: ["s"] }]),
+    ],
+    given: { zone: "a", size: "m" },
+  },
+  {
+    title: "no other value of a label that is only to be there",
+    pools: [pool("x", { matchExpressions: [{ key: "gpu", operator: "Exists" }] })],
+    labels: { gpu: "two" },
+    given: {},
+  },
+  {
+    title: "the value of matchLabels",
+    pools: [
+      pool("x", {
+        matchLabels: { zone: "b" },
+        matchExpressions: [{ key: "zone", operator: "In", values: ["a", "b"] }],
+      }),
+    ],
+    given: { zone: "b" },
+  },
+])("a machine that joins a pool is given $title [pool-of-node-5]", ({ pools: several, labels: own, given }) => {
+  const [of] = several;
+  if (of === undefined) throw new Error("no pool");
+  const node = { metadata: { name: "n", labels: { ...own } } };
+  const labels = labelsOfJoin(of, node, [...several, ...rolePools]);
+  expect(labels).toEqual({ ...role("worker"), ...given });
+  const joined = { metadata: { name: "n", labels: { ...own, ...labels } } };
+  expect(poolOfNode(joined, [...several, ...rolePools])).toMatchObject({ verdict: "member", pool: "x" });
 });
 
 test("an unassigned node is offered each pool that labels alone put it into [pool-of-node-4]", () => {

@@ -41,31 +41,66 @@ export function poolOfNode(node: Pick<Node, "metadata">, pools: readonly Machine
     : { verdict: "member", pool: only, masterAndCustom: false };
 }
 
-/** Labels by which a pool selects its nodes; none where its selector cannot be met by labels alone. */
-function labelsSelectedBy(pool: MachineConfigPool | undefined): Readonly<Record<string, string>> {
-  const selector = pool?.spec.nodeSelector;
-  if (selector === undefined || selectorIsEmpty(selector)) return {};
-  const wanted: Record<string, string> = { ...selector.matchLabels };
+type Labels = Readonly<Record<string, string>>;
+
+/** How many combinations of values are tried for a pool that selects by lists of them. */
+const mostChoices = 256;
+
+/**
+ * Labels that put a node into a pool: the first ones, in the order in which its selector lists values, that make the
+ * node a member of that pool and of no other. A value that the node has already and that the pool selects stays. Where no
+ * labels alone do it, those of the first values.
+ *
+ * @param also labels that the node is given beside them.
+ */
+function labelsSelectedBy(
+  pool: MachineConfigPool,
+  { metadata }: Pick<Node, "metadata">,
+  pools: readonly MachineConfigPool[],
+  also: Labels = {},
+): Labels {
+  const selector = pool.spec.nodeSelector;
+  if (selector === undefined || selectorIsEmpty(selector)) return also;
+  const has: Labels = { ...metadata.labels, ...also };
+  let choices: readonly Labels[] = [{ ...also, ...selector.matchLabels }];
   for (const { key, operator, values = [] } of selector.matchExpressions ?? []) {
-    if (operator === "Exists") wanted[key] = "";
-    if (operator === "In" && values.length === 1) wanted[key] = values[0] ?? "";
+    const is = selector.matchLabels?.[key] ?? has[key];
+    const wanted = operator === "Exists" ? [""] : operator === "In" ? values : [];
+    if (wanted.length === 0 || (is !== undefined && (operator === "Exists" || wanted.includes(is)))) continue;
+    choices = choices
+      .flatMap((choice) => (key in choice ? [choice] : wanted.map((value) => ({ ...choice, [key]: value }))))
+      .slice(0, mostChoices);
   }
-  return wanted;
+  const makesMember = (choice: Labels) => {
+    const membership = poolOfNode({ metadata: { ...metadata, labels: { ...metadata.labels, ...choice } } }, pools);
+    return membership.verdict === "member" && membership.pool === pool.metadata.name;
+  };
+  return choices.find(makesMember) ?? choices[0] ?? also;
 }
 
 /**
  * Labels that a node gets that joins a pool: its kubelet may not give them to it. A machine of a custom pool is a
  * worker, too.
  */
-export function labelsOfJoin(pool: MachineConfigPool): Readonly<Record<string, string>> {
-  return {
-    ...(pool.metadata.name === "master" ? { [labels.controlPlaneRole]: "" } : { [labels.workerRole]: "" }),
-    ...labelsSelectedBy(pool),
-  };
-}
+export const labelsOfJoin = (
+  pool: MachineConfigPool,
+  node: Pick<Node, "metadata">,
+  pools: readonly MachineConfigPool[],
+): Labels =>
+  labelsSelectedBy(
+    pool,
+    node,
+    pools,
+    pool.metadata.name === "master" ? { [labels.controlPlaneRole]: "" } : { [labels.workerRole]: "" },
+  );
 
 /** Labels that may schedule the cluster's own workload onto a machine, and trust it with that. */
 const controlPlaneRoles: readonly string[] = [labels.masterRole, labels.controlPlaneRole, labels.arbiterRole];
+
+/** Whether a machine that joins a pool becomes one of the control plane, whatever labels it has already. */
+export const makesControlPlane = (pool: MachineConfigPool | undefined): boolean =>
+  pool !== undefined &&
+  Object.keys(labelsOfJoin(pool, { metadata: { name: "" } }, [pool])).some((key) => controlPlaneRoles.includes(key));
 
 /**
  * Labels for a machine that registers again after its Node was deleted; `undefined`: an administrator has to give them.
@@ -78,11 +113,11 @@ export function labelsOfReturn(
   node: Pick<Node, "metadata">,
   record: { readonly pool: string; readonly lastPool?: string | undefined },
   pools: readonly MachineConfigPool[],
-): Readonly<Record<string, string>> | undefined {
+): Labels | undefined {
   const pool = pools.find(({ metadata }) => metadata.name === record.pool);
   if (pool === undefined || record.lastPool !== record.pool) return undefined;
-  const given = labelsOfJoin(pool);
-  if (Object.keys(given).some((key) => controlPlaneRoles.includes(key))) return undefined;
+  if (makesControlPlane(pool)) return undefined;
+  const given = labelsOfJoin(pool, node, pools);
   const assumed = { ...node, metadata: { ...node.metadata, labels: { ...node.metadata.labels, ...given } } };
   const membership = poolOfNode(assumed, pools);
   return membership.verdict === "member" && membership.pool === record.pool ? given : undefined;
@@ -100,7 +135,7 @@ export function poolOffers(node: Pick<Node, "metadata">, pools: readonly Machine
   return pools
     .flatMap((pool) => {
       const { name } = pool.metadata;
-      const given = labelsSelectedBy(pool);
+      const given = labelsSelectedBy(pool, node, pools);
       const membership = poolOfNode(
         { metadata: { ...node.metadata, labels: { ...node.metadata.labels, ...given } } },
         pools,

@@ -113,11 +113,14 @@ export function trimNamespace({ apiVersion, kind, metadata }: Namespace): Namesp
   return { apiVersion, kind, metadata: { name, uid, resourceVersion } } as Namespace;
 }
 
+/** Addresses of one Service that its author, or what provides load balancers, writes: it has a few, and room for thousands. */
+const mostExternal = 64;
+
 /** A Service as far as its addresses matter. */
 export function trimService({ apiVersion, kind, metadata, spec, status }: Service): Service {
   const { name, namespace, uid, resourceVersion } = metadata;
   const { clusterIP, clusterIPs, externalIPs } = spec ?? {};
-  const ingress = status?.loadBalancer?.ingress?.map(({ ip, hostname }) => ({
+  const ingress = status?.loadBalancer?.ingress?.slice(0, mostExternal).map(({ ip, hostname }) => ({
     ...(ip === undefined ? {} : { ip }),
     ...(hostname === undefined ? {} : { hostname }),
   }));
@@ -128,7 +131,7 @@ export function trimService({ apiVersion, kind, metadata, spec, status }: Servic
     spec: {
       ...(clusterIP === undefined ? {} : { clusterIP }),
       ...(clusterIPs === undefined ? {} : { clusterIPs }),
-      ...(externalIPs === undefined ? {} : { externalIPs }),
+      ...(externalIPs === undefined ? {} : { externalIPs: externalIPs.slice(0, mostExternal) }),
     },
     ...(ingress === undefined ? {} : { status: { loadBalancer: { ingress } } }),
   } as Service;

@@ -1,6 +1,6 @@
 import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
-import { annotations } from "../../api/names.ts";
-import { timestampOf } from "../../api/schema/object.ts";
+import { annotations, machineOSConfigConditions } from "../../api/names.ts";
+import { conditionOf, timestampOf } from "../../api/schema/object.ts";
 import { type Facts, poolFacts } from "../pool/pool-queries.ts";
 import { isFailureClass, nextActionOf } from "../build/build-failures.ts";
 import type { KeyDifference } from "../build/build-key.ts";
@@ -73,7 +73,22 @@ interface BuildView extends BuildFacts {
   readonly row: ReturnType<typeof buildRows>[number] | undefined;
   readonly state: BuildState | undefined;
   readonly failure: ReturnType<typeof readFailure>;
+  readonly config: MachineOSConfig | undefined;
+  /** Why no image can be made from the inputs: what the forecast finds, or the builder, which reads Secrets and images. */
+  readonly mistakes: readonly string[];
 }
+
+/** What the builder finds wrong with the inputs of an image, a line for each. */
+function mistakesIn(config: Pick<MachineOSConfig, "status"> | undefined): readonly string[] {
+  const inputs = conditionOf(config?.status?.conditions, machineOSConfigConditions.inputsValid);
+  return inputs?.status === "False" ? inputs.message.split("\n") : [];
+}
+
+/** What to do about inputs that no image can be made from; `undefined`: nothing is wrong with them. */
+export const inputsTodo = (config: Pick<MachineOSConfig, "metadata" | "status">): string | undefined =>
+  mistakesIn(config).length === 0
+    ? undefined
+    : `mend what the condition ${machineOSConfigConditions.inputsValid} of MachineOSConfig ${config.metadata.name} names; the builder takes it on by itself`;
 
 /**
  * The state of a pool's image: the opt-in, the desired image and why it differs, what runs, what failed, what holds the
@@ -83,26 +98,31 @@ export function explainBuild(forecast: Forecast, about: BuildFacts): Explanation
   const { pool, objects, facts } = about;
   const { name } = pool.metadata;
   const build = buildOfPool(objects, pool);
+  const config = machineOSConfigOf(name, objects.configs);
+  const mistakes =
+    forecast.verdict === "refused" ? forecast.problems : forecast.verdict === "out" ? [] : mistakesIn(config);
   const view: BuildView = {
     ...about,
     forecast,
+    config,
+    mistakes,
     build,
     row: buildRows(objects).find((one) => one.pool === name),
     state: build === undefined ? undefined : stateOfBuild(build),
     failure: readFailure(build?.metadata.annotations?.[annotations.buildFailure]),
   };
-  const { row, state } = view;
+  const { state } = view;
   return {
     subject: `build of pool/${name}`,
     asOf: timestampOf(facts.now),
     freshness: "Fresh",
     reason:
       state?.reason === undefined || state.reason === ""
-        ? forecast.verdict === "refused"
+        ? mistakes.length > 0
           ? "InputsInvalid"
           : "NoBuild"
         : state.reason,
-    headline: headlineOf(name, forecast, row?.state),
+    headline: headlineOf(view),
     sections: [...wantedSections(view), ...buildSections(view)],
     next: buildNext(view),
     todo: buildTodo(view),
@@ -112,7 +132,7 @@ export function explainBuild(forecast: Forecast, about: BuildFacts): Explanation
 const section = (title: string, lines: readonly string[]) => (lines.length === 0 ? [] : [{ title, lines }]);
 
 /** The desired image, and how it would be built. */
-function wantedSections({ forecast, row }: BuildView): Explanation["sections"] {
+function wantedSections({ forecast, row, mistakes }: BuildView): Explanation["sections"] {
   const asked =
     forecast.verdict === "planned"
       ? [`opted in: ${forecast.because}`]
@@ -124,7 +144,7 @@ function wantedSections({ forecast, row }: BuildView): Explanation["sections"] {
       ...asked,
       ...(row?.config === undefined || row.config === "" ? [] : [`an image of ${row.config}`]),
     ]),
-    ...section("Inputs that have to be mended", forecast.verdict === "refused" ? forecast.problems : []),
+    ...section("Inputs that have to be mended", mistakes),
     ...(forecast.verdict === "planned"
       ? [
           ...section("Key", [
@@ -257,21 +277,23 @@ export function obstacleOf(config: Pick<MachineOSConfig, "status"> | undefined):
     : `put right what it waits for: ${standing.message}`;
 }
 
-function buildTodo({ pool, objects, facts, forecast, build, state }: BuildView): readonly string[] {
+function buildTodo({ pool, facts, mistakes, build, state, config }: BuildView): readonly string[] {
   const { name } = pool.metadata;
   const hasRun = state !== undefined && build?.spec.machineConfig.name === pool.spec.configuration?.name;
-  const obstacle = hasRun ? undefined : obstacleOf(machineOSConfigOf(name, objects.configs));
+  const obstacle = hasRun ? undefined : obstacleOf(config);
+  const mend = config === undefined ? undefined : inputsTodo(config);
   return [
-    ...(forecast.verdict === "refused" ? ["mend the inputs that are named"] : []),
+    ...(mistakes.length > 0 ? [mend ?? `mend what is named above of the inputs of pool ${name}`] : []),
     ...(obstacle === undefined ? [] : [obstacle]),
     ...(build === undefined ? [] : buildRemedies(build, name, facts.now).todo),
   ];
 }
 
-function headlineOf(pool: string, forecast: Forecast, state: string | undefined): string {
-  if (forecast.verdict === "out") return `Pool ${pool} boots no images that are built on the cluster.`;
-  if (forecast.verdict === "refused") return `No image can be built for pool ${pool} from the inputs.`;
-  return `The image of pool ${pool}: ${state ?? "nothing was begun yet"}.`;
+function headlineOf({ pool: { metadata }, forecast, mistakes, row }: BuildView): string {
+  const { name } = metadata;
+  if (forecast.verdict === "out") return `Pool ${name} boots no images that are built on the cluster.`;
+  if (mistakes.length > 0) return `No image can be built for pool ${name} from the inputs.`;
+  return `The image of pool ${name}: ${row?.state ?? "nothing was begun yet"}.`;
 }
 
 function medianOf(values: readonly number[]): number | undefined {

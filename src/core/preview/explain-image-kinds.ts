@@ -5,7 +5,7 @@ import { conditionOf, timestampOf } from "../../api/schema/object.ts";
 import { type BuildRowObjects, buildOfPool } from "../build/build-rows.ts";
 import { stateOfBuild } from "../config/build-phase.ts";
 import { deletionTakesEffectAt, describeBuild, shortImage } from "../config/image-pair.ts";
-import { buildRemedies, obstacleOf } from "./build-explain.ts";
+import { buildRemedies, inputsTodo, obstacleOf } from "./build-explain.ts";
 import { type Explanation, type Remedies, section } from "./explanation.ts";
 
 const nothing: Remedies = { next: [], todo: [] };
@@ -76,11 +76,8 @@ function stateOfConfig(
   const accepted = is(types.accepted);
   if (accepted?.status === "False")
     return state(accepted.reason, accepted.message, { todo: [acceptTodo(name, named, accepted.reason)] });
-  const inputs = is(types.inputsValid);
-  if (inputs?.status === "False")
-    return state("InputsInvalid", "no image can be made from its inputs", {
-      todo: [`mend what the condition ${types.inputsValid} names; the builder takes it on by itself`],
-    });
+  const mend = inputsTodo(config);
+  if (mend !== undefined) return state("InputsInvalid", "no image can be made from its inputs", { todo: [mend] });
   const upToDate = is(types.upToDate);
   if (upToDate?.status === "True") return state("UpToDate", "its image is the one that the pool wants", {});
   const obstacle = obstacleOf(config);

@@ -174,7 +174,7 @@ describe("what a pool says of itself", () => {
     const text = explanationText(explainPool(facts, "worker") ?? expect.fail());
     expect(text).toBe(`Pool worker is rolling out: 1 of 4 machines have ${new_}.
 Target:
-  ${new_} since 2030-01-01T11:00:00Z
+  ${new_}, made 2030-01-01T11:00:00Z
     ~ /etc/a.conf
 Done:
   a
@@ -189,6 +189,10 @@ What happens next:
 What to do:
   look at what holds the drain of b: mco explain node/b
 `);
+    // It is the target since its roll-out began, whenever it was made.
+    const history = [{ chapter: "Rollout", run: new_, startedAt: "2030-01-01T11:50:00Z", state: "Open", sections: [] }];
+    const past = { ...noPast, history } as unknown as typeof noPast;
+    expect(explainPool(facts, "worker", past)?.sections[0]?.lines[0]).toBe(`${new_} since 2030-01-01T11:50:00Z`);
     expect(poolMayRollOut(facts, "worker")?.value).toEqual({ may: "Yes" });
     expect(poolRunsConfig(facts, "worker", new_)?.value).toEqual({ is: "Some", machines: 1, of: 4 });
     expect(poolRunsConfig(facts, "worker", old)?.value).toEqual({ is: "Some", machines: 2, of: 4 });
@@ -235,7 +239,7 @@ What to do:
         nodes: [node("a")],
       },
       verdict: "Done",
-      tells: ["Cannot be rendered:\n  99-x: bad mode", "mend, label or delete what the message names"],
+      tells: ["Cannot be rendered:\n  99-x: bad mode", "mend, label, delete or make again what the message names"],
     },
     {
       title: "when a machine is lost",
@@ -520,6 +524,19 @@ describe("a pool is explained with cause and next action, with and without a sta
       next: "mco build explain names the step",
     },
     {
+      title: "next image cannot be built",
+      given: {
+        pools: [
+          poolNamed("worker", {}, [
+            { type: "ImageBuildDegraded", status: "True", reason: "SecretMissing", message: "the Secret push is gone" },
+          ]),
+        ],
+        nodes: [node("a")],
+      },
+      cause: "Next image cannot be built:\n  the Secret push is gone",
+      next: "have its next image built: mco build explain worker",
+    },
+    {
       title: "draining blocked by PDB",
       given: { nodes: [node("b", draining)], machineConfigNodes: [held] },
       cause: "PodDisruptionBudget default/web",
@@ -560,7 +577,7 @@ describe("a pool is explained with cause and next action, with and without a sta
         nodes: [node("a")],
       },
       cause: "99-x: bad mode",
-      next: "mend, label or delete what the message names",
+      next: "mend, label, delete or make again what the message names",
     },
     {
       title: "lost node",

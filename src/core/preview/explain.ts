@@ -1,7 +1,8 @@
 import type { ClusterOperator } from "../../api/foreign/cluster-operator.ts";
 import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import type { Problem } from "../../ignition/problem.ts";
-import { problemsOfBudget } from "./judge-admission.ts";
+import { imageBuildDegraded } from "../build/build-conditions.ts";
+import { problemsOfBudget } from "../pool/judge-pool.ts";
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
 import type { NodeBinding } from "../../api/kinds/node-binding.ts";
 import { annotations, labels, machineConfigNodeConditions as phases, namespace, objects } from "../../api/names.ts";
@@ -207,13 +208,14 @@ function targetSections({ progress, about: { pool }, history, refused, facts, pa
   const changed = whoChanged(pool, facts.machineConfig);
   const waits = renderWait(pool);
   const registries = registriesProblem(pool);
+  const failing = history.todo.length > 0 ? undefined : imageBuildDegraded(pool);
   return [
     ...section(
       "Target",
       progress.target === ""
         ? []
         : [
-            `${progress.target}${target?.metadata.creationTimestamp === undefined ? "" : ` since ${target.metadata.creationTimestamp}`}`,
+            `${progress.target}${sinceText(rollOut?.run === progress.target ? rollOut.startedAt : undefined, target)}`,
             ...changes.map((change) => `  ${change}`),
           ],
     ),
@@ -222,8 +224,16 @@ function targetSections({ progress, about: { pool }, history, refused, facts, pa
     ...section("Rendering waits", waits === undefined ? [] : [waits]),
     ...section("Registries are not written", registries === undefined ? [] : [registries]),
     ...section("Pinned images", pinnedImagesOfPool(pool, facts).lines),
+    ...section("Next image cannot be built", failing === undefined ? [] : failing.message.split("\n")),
     ...history.sections,
   ];
+}
+
+/** Since when a config is the target. One may be much older: a pool that goes back to it does not make it again. */
+function sinceText(since: string | undefined, target: MachineConfig | undefined): string {
+  if (since !== undefined) return ` since ${since}`;
+  const made = target?.metadata.creationTimestamp;
+  return made === undefined ? "" : `, made ${made}`;
 }
 
 /** The machines of the pool, by where they are. */
@@ -303,12 +313,18 @@ const machinesToHelp = ({
     : []),
 ];
 
+/** What a failed build of the pool's image asks for, also while machines have the image that they should have. */
+function imageTodo(pool: MachineConfigPool, progress: PoolProgress, known: readonly string[]): readonly string[] {
+  const isNamed = known.length > 0 || progress.awaitsRemedy !== "" || imageBuildDegraded(pool) === undefined;
+  return isNamed ? known : [`have its next image built: mco build explain ${pool.metadata.name}`];
+}
+
 const poolTodo = ({ progress, about: { pool }, history, refused, facts }: PoolView): readonly string[] =>
   [
     ...(refused === undefined ? [] : [renderRemedy(pool)]),
     ...uncountedValues(pool).map(({ path, remedy = "" }) => `${path} of pool/${pool.metadata.name}: ${remedy}`),
     ...(registriesProblem(pool) === undefined ? [] : ["mend the object and field under Registries are not written"]),
-    ...history.todo,
+    ...imageTodo(pool, progress, history.todo),
     ...new Set(
       [...poolBlockers(progress).map(({ remedy }) => remedy), progress.awaitsRemedy].filter((remedy) => remedy !== ""),
     ),

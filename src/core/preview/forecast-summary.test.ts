@@ -78,6 +78,28 @@ describe("forecastSummary", () => {
     expect(lines.at(-1)).toBe("and 6 more; mco plan says everything");
   });
 
+  test("machines that cannot have what their pool gets are named before its course [preview-forecast-summary-1]", () => {
+    const unfit = "pool worker: the kernel type 64k-pages exists on arm64 only; of another architecture: w";
+    const forecast = { pools: [pool("worker", { nodes: [reboots] })], unfitMachines: [unfit] };
+    expect(forecastSummary(forecast, "99-x")).toEqual([
+      unfit,
+      "pool worker gets rendered-worker-1; 1 machine: drain and reboot",
+    ]);
+  });
+
+  test("of files that the daemon writes itself, machines take nothing [preview-forecast-summary-2]", () => {
+    const file = (path: string) => ({ kind: "file", path, op: "create", parts: ["contents"] }) as const;
+    const lineOf = (...changes: Extract<PoolForecast, { verdict: "changes" }>["changes"]) =>
+      summary(pool("worker", { changes, nodes: [nothing] }))[0];
+    expect(lineOf(file("/etc/kubernetes/kubelet-ca.crt"))).toBe(
+      "pool worker gets rendered-worker-1; 1 machine: nothing: the machine config daemon writes these files itself",
+    );
+    expect(lineOf(file("/etc/kubernetes/kubelet-ca.crt"), file("/etc/a"))).toContain("only take the change");
+    expect(lineOf({ kind: "storage", section: "disks", op: "create", names: ["/dev/vdb"] })).toContain(
+      "running machines keep what they have, and new ones follow",
+    );
+  });
+
   test("no line is longer than clients print", () => {
     expect(clipWarning(`${"word ".repeat(100)}\nend`).length).toBeLessThanOrEqual(warningLimit);
     expect(clipWarning("a\n b")).toBe("a b");

@@ -1,3 +1,4 @@
+import { certificatePaths } from "../certificates/machine-certificates.ts";
 import { maskText } from "../text/mask-secrets.ts";
 import type { ClusterForecast, PoolForecast } from "./plan-cluster.ts";
 import { andMore } from "../text/list-text.ts";
@@ -29,7 +30,8 @@ function fates({ nodes, changes }: Changing): string {
         ...(reboots ? [] : actions),
       ]
         .filter((part) => part !== "")
-        .join(", ") || (isForNewMachines(changes) ? keepsWhatItHas : "only take the change");
+        .join(", ") ||
+      (whyNothingHappens(changes) ?? "only take the change");
     byFate.set(fate, (byFate.get(fate) ?? 0) + 1);
   }
   return [...byFate].map(([fate, number]) => `${count(number, "machine")}: ${fate}`).join("; ");
@@ -38,12 +40,18 @@ const rank = { nothing: 0, services: 1, reboot: 2 } as const;
 
 type Changing = Extract<PoolForecast, { readonly verdict: "changes" }>;
 
-/** Whether only machines that start with the configuration follow its changes. */
-export const isForNewMachines = (changes: Changing["changes"]): boolean =>
-  changes.length > 0 && changes.every(({ kind }) => kind === "storage");
+/** Whether a change is of a file that the daemon maintains itself, whatever MachineConfigs say. */
+export const isOfDaemon = (change: Changing["changes"][number]): boolean =>
+  change.kind === "file" && certificatePaths.has(change.path);
 
-/** What a running machine does with such changes. */
-export const keepsWhatItHas = "running machines keep what they have, and new ones follow";
+/** Why running machines do nothing at all for such changes; `undefined`: they write what changes to their disks. */
+export function whyNothingHappens(changes: Changing["changes"]): string | undefined {
+  const others = changes.filter((change) => !isOfDaemon(change));
+  if (changes.length === 0 || others.some(({ kind }) => kind !== "storage")) return undefined;
+  return others.length === 0
+    ? "nothing: the machine config daemon writes these files itself"
+    : "running machines keep what they have, and new ones follow";
+}
 
 function ofPool(pool: Changing): string {
   const machines = pool.nodes.length === 0 ? "no machine is in it" : fates(pool);
@@ -54,10 +62,10 @@ function ofPool(pool: Changing): string {
 
 /**
  * What a change would do, in at most `mostWarnings` sentences: for the `Warning:` lines that kubectl prints. Pools that
- * would not render come first, then pools that change, then conflicts that `changed` brings or meets.
+ * would not render come first, then machines that cannot have what their pool gets, then pools that change, then conflicts that `changed` brings or meets.
  */
 export function forecastSummary(
-  forecast: Pick<ClusterForecast, "pools">,
+  forecast: Pick<ClusterForecast, "pools" | "unfitMachines">,
   changed: string | undefined,
 ): readonly string[] {
   const refused = forecast.pools.flatMap((pool) =>
@@ -83,6 +91,7 @@ export function forecastSummary(
   const all = [
     ...refused,
     ...unreachable,
+    ...(forecast.unfitMachines ?? []),
     ...changing.filter(({ irreconcilable }) => irreconcilable.length === 0).map(ofPool),
     ...conflicts,
   ].map((text) => clipWarning(maskText(text)));

@@ -2,12 +2,12 @@ import type { ContainerRuntimeConfig } from "../../api/kinds/container-runtime-c
 import type { KubeletConfig } from "../../api/kinds/kubelet-config.ts";
 import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
-import { type KubeObject, selectorIsEmpty } from "../../api/schema/object.ts";
+import type { KubeObject } from "../../api/schema/object.ts";
 import { equalValues } from "../../ignition/canonical.ts";
 import type { Problem } from "../../ignition/problem.ts";
 import { clipWarning } from "./forecast-summary.ts";
 import { newPolicyProblems } from "../pool/pool-policy.ts";
-import { parseBudget } from "../pool/select-nodes.ts";
+import { problemsOfPool } from "../pool/judge-pool.ts";
 import { problemsOfKubeletConfig, problemsOfRuntimeConfig } from "./judge-settings.ts";
 import { clipText } from "../text/clip-text.ts";
 import { andMore } from "../text/list-text.ts";
@@ -91,75 +91,6 @@ const asProblem = (path: string, reason: string, remedy: string | undefined): Pr
   reason,
   ...(remedy === undefined ? {} : { remedy }),
 });
-
-/** The problems of a pool: a selector that selects everything is a mistake that would claim every machine. */
-export function problemsOfPool(pool: Pick<MachineConfigPool, "spec">): readonly Problem[] {
-  const { machineConfigSelector, nodeSelector, maxUnavailable } = pool.spec;
-  const problems: Problem[] = [...problemsOfBudget(maxUnavailable)];
-  if (machineConfigSelector !== undefined && selectorIsEmpty(machineConfigSelector))
-    problems.push({
-      severity: "error",
-      path: "spec.machineConfigSelector",
-      reason: "is empty and would select every MachineConfig",
-      remedy: "name a label, for example machineconfiguration.openshift.io/role",
-    });
-  if (nodeSelector !== undefined && selectorIsEmpty(nodeSelector))
-    problems.push({
-      severity: "error",
-      path: "spec.nodeSelector",
-      reason: "is empty and would select every node",
-      remedy: "name a label, for example node-role.kubernetes.io/infra",
-    });
-  if (machineConfigSelector === undefined)
-    problems.push({
-      severity: "warning",
-      path: "spec.machineConfigSelector",
-      reason: "is missing, so that the pool selects no MachineConfig",
-    });
-  if (nodeSelector === undefined)
-    problems.push({
-      severity: "warning",
-      path: "spec.nodeSelector",
-      reason: "is missing, so that the pool selects no node",
-    });
-  return problems;
-}
-
-const shownBudget = (value: number | string) =>
-  typeof value === "number" ? String(value) : JSON.stringify(value.slice(0, 40));
-
-/** What is wrong with `maxUnavailable`, and what it counts as meanwhile. */
-export function problemsOfBudget(maxUnavailable: number | string | undefined): readonly Problem[] {
-  if (maxUnavailable === undefined) return [];
-  const path = "spec.maxUnavailable";
-  const budget = parseBudget(maxUnavailable);
-  const remedy = "write a number of machines from 1, or a percentage of them from 1% to 100%";
-  if (budget === undefined)
-    return [
-      {
-        severity: "error",
-        path,
-        reason: `is ${shownBudget(maxUnavailable)}, which is neither a number of machines nor a percentage, and counts as 1`,
-        remedy:
-          typeof maxUnavailable === "string" && /^\d+$/.test(maxUnavailable)
-            ? `write ${maxUnavailable} without quotes`
-            : remedy,
-      },
-    ];
-  if ("percent" in budget && budget.percent > 100)
-    return [{ severity: "error", path, reason: `is ${budget.percent}%, more than all machines`, remedy }];
-  const none = "percent" in budget ? budget.percent === 0 : budget.count === 0;
-  return none
-    ? [
-        {
-          severity: "warning",
-          path,
-          reason: "is zero, and counts as 1: a pool that never updates a machine is a paused one",
-          remedy: "set spec.paused, or write 1",
-        },
-      ]
-    : [];
-}
 
 /** What an answer tells of an object that may have thousands of errors, each with a text of its own length. */
 const mostErrors = 100;

@@ -18,6 +18,9 @@ import { mergePolicies } from "../config/disruption-policy.ts";
 import { contentModeOf } from "../build/build-intent.ts";
 import { contentDigest } from "../config/image-content.ts";
 import { withImage } from "../machine/image-target.ts";
+import { equalValues } from "../../ignition/canonical.ts";
+import type { Problem } from "../../ignition/problem.ts";
+import { problemsOfPool } from "../pool/judge-pool.ts";
 import { isControlPlane } from "../pool/member-facts.ts";
 import { type NodeConfig, emptyNodeConfig, type ContentMode } from "../config/node-config.ts";
 import type { ObservedEntry } from "../machine/content-gap.ts";
@@ -26,6 +29,7 @@ import { readConfig } from "../machine/read-config.ts";
 import { machineOSConfigOf, switchOf } from "../config/opt-in.ts";
 import { poolOfNode } from "../pool/pool-of-node.ts";
 import { type Irreconcilable, irreconcilableBetween } from "../config/reconcilable.ts";
+import { problemsOfTarget } from "../machine/judge-target.ts";
 import { renderForPool, storageOverridesOf } from "../render/render-for-pool.ts";
 import { renderStreamOf } from "../render/os-streams.ts";
 import { type RenderRefusal, type RenderInputs, type RenderWarning } from "../render/render-pool.ts";
@@ -96,6 +100,8 @@ export interface ClusterForecast {
   }[];
   readonly warnings: readonly string[];
   readonly pools: readonly PoolForecast[];
+  /** Of the warnings, those about machines that cannot have what their pool gets. */
+  readonly unfitMachines?: readonly string[];
 }
 
 /** A machine that holds exactly one configuration: the start of a plan if no machine can be queried. */
@@ -224,27 +230,48 @@ export function planCluster(before: ClusterObjects, changed: ClusterObjects): Cl
   const findings = findingsOf(before, after);
   const pools = after.pools.map((pool) => ({
     forecast: forecastPool(pool, before, after),
-    warnings: [...imageWarnings(pool, before, after), ...kernelWarnings(pool, before, after)],
+    ofImages: imageWarnings(pool, before, after),
+    ofKernels: kernelWarnings(pool, before, after),
   }));
+  const unfitMachines = pools.flatMap(({ ofKernels }) => ofKernels);
   return {
     refusals: [...settings.refusals, ...findings.refusals],
-    warnings: [...settings.warnings, ...findings.warnings, ...pools.flatMap(({ warnings }) => warnings)],
+    warnings: [
+      ...settings.warnings,
+      ...findings.warnings,
+      ...pools.flatMap(({ ofImages, ofKernels }) => [...ofImages, ...ofKernels]),
+    ],
     pools: pools.map(({ forecast }) => forecast),
+    ...(unfitMachines.length === 0 ? {} : { unfitMachines }),
   };
 }
 
-/** The findings about each new or changed MachineConfig by itself. */
+/** The findings about each new or changed MachineConfig and pool by itself. */
 function findingsOf(before: ClusterObjects, after: ClusterObjects): Pick<ClusterForecast, "refusals" | "warnings"> {
   const known = new Map(before.machineConfigs.map((config) => [config.metadata.name, config]));
   const refusals: ClusterForecast["refusals"][number][] = [];
   const warnings: string[] = [];
+  const add = (object: string, problems: readonly Problem[]) => {
+    for (const { path, reason, remedy, severity } of problems) {
+      const shown = remedy === undefined ? {} : { remedy };
+      if (severity === "error") refusals.push({ object, path, reason, ...shown });
+      else warnings.push(`${object}: ${path}: ${reason}${remedy === undefined ? "" : `; ${remedy}`}`);
+    }
+  };
+  for (const pool of after.pools) {
+    const earlier = earlierOf(pool, before);
+    const stood = earlier === undefined ? [] : problemsOfPool(earlier);
+    const problems = problemsOfPool(pool).filter((problem) => !stood.some((one) => equalValues(one, problem)));
+    add(`MachineConfigPool/${pool.metadata.name}`, problems);
+  }
   for (const config of after.machineConfigs) {
     if (known.get(config.metadata.name) === config) continue;
     const object = `MachineConfig/${config.metadata.name}`;
-    for (const { path, reason, remedy, severity } of validateMachineConfig(config)) {
-      if (severity === "error") refusals.push({ object, path, reason, ...(remedy === undefined ? {} : { remedy }) });
-      else warnings.push(`${object}: ${path}: ${reason}`);
-    }
+    // Whether a pool selects it is known here, and its label does not decide that alone.
+    add(
+      object,
+      validateMachineConfig(config).filter(({ path }) => path !== "metadata.labels"),
+    );
     if (!isOfPeople(config))
       warnings.push(...overriddenFiles(config, after).map((file) => `${object}: ${overriddenText(file)}`));
     if (!after.pools.some((pool) => selectorMatches(pool.spec.machineConfigSelector, config.metadata.labels)))
@@ -320,10 +347,30 @@ function forecastPool(pool: MachineConfigPool, before: ClusterObjects, after: Cl
     paused: pool.spec.paused === true,
     changes: diffConfigs(from, to),
     ...forecastMachines(pool, from, to, before, after),
-    irreconcilable: irreconcilableBetween(from, to, overrides),
+    irreconcilable: [
+      ...irreconcilableBetween(from, to, overrides),
+      ...refusedBeforeDrain(from, to, imageContentOf(pool, after.machineOSConfigs ?? [])),
+    ],
     warnings: now.warnings.filter(isNewSince(then?.verdict === "rendered" ? then.warnings : [])),
     ...(osImage === undefined ? {} : { osImage }),
   };
+}
+
+/** What machines refuse of the config before they drain. @param content what images of the pool contain. */
+function refusedBeforeDrain(
+  from: MachineConfig | undefined,
+  to: MachineConfig,
+  content: ContentMode | undefined,
+): readonly Irreconcilable[] {
+  const target = decoded(to);
+  if (target === undefined) return [];
+  const wanted = content === undefined ? target : withImage(target, { image: imageToBuild, content });
+  return problemsOfTarget(decoded(from), wanted).map(({ where, reason, remedy }) => ({
+    field: where,
+    reason,
+    remedy,
+    rule: "ours",
+  }));
 }
 
 /** Tells the warnings that a change brings from those that stand without it. */

@@ -1,3 +1,4 @@
+import { hostPaths } from "../../api/names.ts";
 import type { ControllerConfig } from "../../api/kinds/controller-config.ts";
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
 import { decodeContents, textOf } from "../../ignition/data-url.ts";
@@ -21,7 +22,7 @@ export interface BaseInputs {
 export const kubeadmKubeletPath = "/var/lib/kubelet/config.yaml";
 
 /** Where the kubelet and the container runtime have the cluster's pull secret. */
-export const kubeletPullSecretPath = "/var/lib/kubelet/config.json";
+export const kubeletPullSecretPath = hostPaths.kubeletPullSecret;
 
 /** Decodes base64 text from the API; empty for invalid base64. */
 export function textOfBase64(base64: string): string {

@@ -529,6 +529,70 @@ describe("authorities in ControllerConfig", () => {
     },
   );
 
+  test("of each that cannot be read, machines keep the last one that could, and it is told with its object [render-controller-config-of-30]", async () => {
+    const [one, two] = [await selfSigned("CN=one"), await selfSigned("CN=two")];
+    const image = object("Image", { spec: { additionalTrustedCA: { name: "registries" } } });
+    const withBundles = (bundle: string) =>
+      openShift({
+        image,
+        configMaps: maps({
+          [sourceMaps.serverCa]: { "ca-bundle.crt": bundle },
+          [sourceMaps.clientCa]: { "ca-bundle.crt": bundle },
+          [sourceMaps.bootstrapped]: {},
+          [sourceMaps.cloudConfig]: { "ca-bundle.pem": bundle },
+          [sourceMaps.registryCa]: { "a..5000": bundle, b: two },
+          "openshift-config/registries": { c: bundle },
+        }),
+      });
+    const before = known(withBundles(one));
+    expect(before.problems).toEqual([]);
+    for (const bad of ["secret words", "", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"]) {
+      const made = known(withBundles(bad), before.spec);
+      expect(made.spec).toEqual(before.spec);
+      expect(made.problems).toEqual([
+        expect.stringMatching(/^the authority of the config server .*; machines keep what they have until it is put/),
+        expect.stringMatching(/^the authorities by which kubelets know the API server /),
+        expect.stringMatching(/^ca-bundle.pem of the ConfigMap openshift-config-managed\/kube-cloud-config /),
+        expect.stringMatching(/^a..5000 of the ConfigMap openshift-config-managed\/image-registry-ca /),
+        expect.stringMatching(/^c of the ConfigMap openshift-config\/registries /),
+      ]);
+      expect(JSON.stringify(made.problems)).not.toContain("secret words");
+    }
+    // A good one replaces it at once.
+    expect(known(withBundles(two), before.spec)).toMatchObject({ problems: [], spec: { rootCAData: base64(two) } });
+  });
+
+  test("a registry's under a key that names none is told, and a service network that is none leaves machines their DNS [render-controller-config-of-31]", async () => {
+    const ca = await selfSigned("CN=one");
+    const odd = known(openShift({ configMaps: maps({ [sourceMaps.registryCa]: { my_registry: ca } }) }));
+    expect(odd.problems).toEqual([
+      "my_registry of the ConfigMap openshift-config-managed/image-registry-ca is no name of a registry: it must be HOST or HOST..PORT",
+    ]);
+    const network = (serviceNetwork: string[]) => object("Network", { spec: { serviceNetwork } });
+    const before = known(openShift({ network: network(["fd02::/112"]) })).spec;
+    const bad = known(openShift({ network: network(["10.0.0.0/33"]) }), before);
+    expect(bad.spec).toMatchObject({ clusterDNSIP: "fd02::a", ipFamilies: "IPv6" });
+    expect(bad.problems).toEqual([
+      'spec.serviceNetwork[0] of Network/cluster, "10.0.0.0/33", is no network with an address for the cluster\'s DNS; machines keep fd02::a',
+    ]);
+  });
+
+  test("a proxy's address that is none leaves machines the one that they have, and is told without its password [render-controller-config-of-32]", () => {
+    const withProxy = (status: object) => openShift({ proxy: object("Proxy", { status }) });
+    const before = known(withProxy({ httpProxy: "http://p:1", noProxy: ".svc" })).spec;
+    for (const status of [
+      { httpProxy: "user:hunter2@p:1" },
+      { httpProxy: "http://p:1", httpsProxy: "http://u:hunter2@p\nX=1" },
+      { httpProxy: "http://p:1", noProxy: "hunter2\nX=1" },
+    ]) {
+      const made = known(withProxy(status), before);
+      expect(made.spec.proxy).toEqual({ httpProxy: "http://p:1", noProxy: ".svc" });
+      expect(made.problems).toEqual([expect.stringMatching(/^status\.\w+ of Proxy\/cluster is no /)]);
+      expect(JSON.stringify(made.problems)).not.toContain("hunter2");
+    }
+    expect(known(withProxy({ httpProxy: "" }), before)).toMatchObject({ spec: { proxy: null }, problems: [] });
+  });
+
   test("registries' are carried by file name, whether they were written as text, base64 or bytes; the last one that goes leaves none [render-controller-config-of-24]", () => {
     const image = object("Image", { spec: { additionalTrustedCA: { name: "registries" } } });
     const configMaps = maps({ "openshift-config/registries": { "user.example.com..5000": base64("packed pem") } });

@@ -8,7 +8,8 @@ import { type Condition, type KubeObject, conditionOf } from "../../api/schema/o
 import type { Dns, ImageConfig, Infrastructure, Network, Proxy } from "../../api/foreign/openshift.ts";
 import { encodeBase64 } from "../../ignition/data-url.ts";
 import { textOfBase64 } from "./base-configs.ts";
-import { certificatesOf, readBundle } from "../certificates/certificate-facts.ts";
+import { bundleProblem, certificatesOf, readBundle } from "../certificates/certificate-facts.ts";
+import { isRegistry } from "../certificates/machine-certificates.ts";
 import type { ReleaseImages } from "./release-of.ts";
 import { dnsAddressIn, ipFamiliesOf } from "./service-network.ts";
 
@@ -116,10 +117,12 @@ export function controllerConfigOf(sources: ClusterSources, before: Spec | undef
   const trust = trustBundle(sources, before);
   const cloud = cloudOf(sources, before);
   const registries = registryBundles(sources, before);
+  const proxy = proxyOf(sources, before);
   const spec: Spec = {
     ...required.fields,
     ...cloud.fields,
     ...clusterFields(sources),
+    proxy: proxy.data,
     additionalTrustBundle: trust.data,
     ...registries.fields,
     pullSecret: { kind: "Secret", namespace: config, name: "pull-secret" },
@@ -132,9 +135,11 @@ export function controllerConfigOf(sources: ClusterSources, before: Spec | undef
     verdict: "known",
     spec,
     problems: [
+      ...required.problems,
       ...trust.problems,
       ...cloud.problems,
       ...registries.problems,
+      ...proxy.problems,
       ...(servingCa(sources) === undefined
         ? [`the ConfigMap ${sourceMaps.clientCa} has no ca-bundle.crt: kubelets keep the authority that they have`]
         : []),
@@ -150,6 +155,7 @@ function requiredFields(
   | {
       readonly verdict: "known";
       readonly fields: NetworkFields & Pick<Spec, "kubeAPIServerServingCAData" | "rootCAData">;
+      readonly problems: readonly string[];
     }
   | Extract<ControllerConfigOf, { readonly verdict: "waiting" }> {
   const { infrastructure, network, dns, proxy, image } = sources;
@@ -169,8 +175,13 @@ function requiredFields(
   );
   if (awaited.length > 0)
     return { verdict: "waiting", message: `waiting for ${awaited.map((kind) => `${kind}/cluster`).join(", ")}` };
-  const root = rootCa(sources);
-  const serving = servingCa(sources) ?? before?.kubeAPIServerServingCAData;
+  const rootNow = lastGood("the authority of the config server", rootCa(sources), before?.rootCAData);
+  const servingNow = lastGood(
+    "the authorities by which kubelets know the API server",
+    servingCa(sources),
+    before?.kubeAPIServerServingCAData,
+  );
+  const [root, serving] = [rootNow.data, servingNow.data ?? before?.kubeAPIServerServingCAData];
   if (root === undefined || serving === undefined)
     return { verdict: "waiting", message: `waiting for the ConfigMap kube-root-ca.crt in ${namespace}` };
   const networkPart = network === undefined ? plainNetwork(sources, before) : networkOf(network, before);
@@ -179,20 +190,37 @@ function requiredFields(
   return {
     verdict: "known",
     fields: { ...networkPart, kubeAPIServerServingCAData: serving, rootCAData: root },
+    problems: [...rootNow.problems, ...servingNow.problems, ...networkProblems(network, networkPart)],
   };
 }
 
+/** A value that can be used, and why it is not the present one of its source. */
+interface Kept<T> {
+  readonly data: T;
+  readonly problems: readonly string[];
+}
+
+/**
+ * A bundle of certificates; the last one that can be read in place of one that cannot. Without such a one the value is
+ * what the source says: no machine could join without any, and machines that run keep the files that they have.
+ */
+function lastGood<T extends string | null | undefined>(
+  what: string,
+  now: T,
+  before: string | null | undefined,
+): Kept<T | string> {
+  if (now === undefined || now === null || before === undefined || before === null) return { data: now, problems: [] };
+  const problem = bundleProblem(textOfBase64(now));
+  return problem === undefined || bundleProblem(textOfBase64(before)) !== undefined
+    ? { data: now, problems: [] }
+    : { data: before, problems: [`${what} ${problem}; machines keep what they have until it is put right`] };
+}
+
 /** Fields about the cluster as a whole, from config.openshift.io; null or absent on plain Kubernetes. */
-function clusterFields({
-  infrastructure,
-  dns,
-  proxy,
-}: ClusterSources): Pick<Spec, "platform" | "proxy" | "infra" | "dns"> {
+function clusterFields({ infrastructure, dns }: ClusterSources): Pick<Spec, "platform" | "infra" | "dns"> {
   const platform = infrastructure === undefined ? undefined : platformOf(infrastructure);
-  const status = proxy?.status ?? {};
   return {
     ...(platform === undefined ? {} : { platform: platform.toLowerCase() }),
-    proxy: Object.values(status).some((value) => value !== "") ? { ...status } : null,
     infra:
       infrastructure === undefined
         ? null
@@ -214,6 +242,23 @@ function imageFields({ release, suiteImage, releaseImage }: ClusterSources) {
     ...(extensions === "" ? {} : { baseOSExtensionsContainerImage: extensions }),
     releaseImage,
   };
+}
+
+/** The proxy of the cluster, which machines fetch images through; an address that is none takes no images from them. */
+function proxyOf({ proxy }: ClusterSources, before: Spec | undefined): Kept<Spec["proxy"]> {
+  const status = proxy?.status ?? {};
+  const wrong = Object.entries(status).find(([field, value]) =>
+    field === "noProxy" ? /[\0\r\n]/.test(value) : value !== "" && !/^https?:\/\/[^\s\0]+$/i.test(value),
+  );
+  if (wrong !== undefined)
+    return {
+      data: before?.proxy ?? null,
+      // An address may hold a password.
+      problems: [
+        `status.${wrong[0]} of Proxy/cluster is no ${wrong[0] === "noProxy" ? "list of hosts" : "URL of a proxy, as http://proxy.example:3128"}; machines keep the proxy that they have`,
+      ],
+    };
+  return { data: Object.values(status).some((value) => value !== "") ? { ...status } : null, problems: [] };
 }
 
 /**
@@ -274,7 +319,8 @@ type NetworkFields = Pick<Spec, "clusterDNSIP" | "ipFamilies" | "networkType" | 
 
 function networkOf({ spec, status }: Network, before: Spec | undefined): NetworkFields | undefined {
   const services = spec?.serviceNetwork ?? [];
-  const clusterDNSIP = dnsAddressIn(services[0] ?? "") ?? before?.clusterDNSIP;
+  const ownDns = dnsAddressIn(services[0] ?? "");
+  const clusterDNSIP = ownDns ?? before?.clusterDNSIP;
   if (clusterDNSIP === undefined || services.length === 0) return undefined;
   const migration = status?.networkType === undefined || status.networkType === "" ? undefined : status.migration;
   // A requested network type counts only once the network operator has begun the migration.
@@ -284,10 +330,20 @@ function networkOf({ spec, status }: Network, before: Spec | undefined): Network
     ) ?? "";
   return {
     clusterDNSIP,
-    ipFamilies: ipFamiliesOf(services),
+    ipFamilies: ownDns === undefined ? (before?.ipFamilies ?? ipFamiliesOf(services)) : ipFamiliesOf(services),
     networkType,
     ...(migration?.mtu === undefined ? {} : { network: { mtuMigration: migration.mtu } }),
   };
+}
+
+/** That machines keep the DNS address of an earlier service network, because the present one cannot be read. */
+function networkProblems(network: Network | undefined, { clusterDNSIP }: NetworkFields): readonly string[] {
+  const [first = ""] = network?.spec?.serviceNetwork ?? [];
+  return network === undefined || dnsAddressIn(first) !== undefined
+    ? []
+    : [
+        `spec.serviceNetwork[0] of Network/cluster, ${JSON.stringify(first.slice(0, 60))}, is no network with an address for the cluster's DNS; machines keep ${clusterDNSIP}`,
+      ];
 }
 
 /** A Service that is absent for a short time changes no machine. */
@@ -327,11 +383,8 @@ function trustBundle(
       );
     if (encoded === undefined || encoded === "") continue;
     const text = textOfBase64(encoded);
-    const bundle = readBundle(text);
-    if (bundle.verdict === "unreadable")
-      problems.push(`ca-bundle.crt of the ConfigMap ${source} cannot be read as certificates: ${bundle.problem}`);
-    else if (bundle.certificates.length === 0)
-      problems.push(`ca-bundle.crt of the ConfigMap ${source} holds no certificate: it must be PEM`);
+    const problem = bundleProblem(text);
+    if (problem !== undefined) problems.push(`ca-bundle.crt of the ConfigMap ${source} ${problem}`);
     whole += `${whole === "" || whole.endsWith("\n") ? "" : "\n"}${text}`;
   }
   if (problems.length > 0) return { data: before?.additionalTrustBundle ?? null, problems };
@@ -362,13 +415,31 @@ function cloudOf(
         `the ConfigMap ${sourceMaps.cloudConfig}${map === undefined ? " is missing" : " has no cloud.conf"}, which machines on ${platform} need`,
       ],
     };
-  return {
-    fields: { cloudProviderConfig: conf ?? "", cloudProviderCAData: bytesAt(map, "ca-bundle.pem") ?? null },
-    problems: [],
-  };
+  const ca = bytesAt(map, "ca-bundle.pem") ?? null;
+  const what = `ca-bundle.pem of the ConfigMap ${sourceMaps.cloudConfig}`;
+  const { data, problems } = lastGood(what, ca, before?.cloudProviderCAData);
+  return { fields: { cloudProviderConfig: conf ?? "", cloudProviderCAData: data }, problems };
 }
 
 type Bundles = NonNullable<Spec["imageRegistryBundleData"]>;
+
+/** The certificates of registries in a ConfigMap; of each that cannot be read, the last one that could. */
+function judgedBundles(
+  name: string,
+  map: Pick<ConfigMap, "data" | "binaryData"> | undefined,
+  before: Bundles,
+): Kept<Bundles> {
+  const judged = bundlesOf(map).map(({ file, data }) => {
+    const last = before.find((one) => one.file === file)?.data;
+    const what = `${file} of the ConfigMap ${name}`;
+    const kept = lastGood(what, data, last);
+    const problems = isRegistry(file)
+      ? kept.problems
+      : [`${what} is no name of a registry: it must be HOST or HOST..PORT`];
+    return { entry: { file, data: kept.data }, problems };
+  });
+  return { data: judged.map(({ entry }) => entry), problems: judged.flatMap(({ problems }) => problems) };
+}
 
 function bundlesOf(map: Pick<ConfigMap, "data" | "binaryData"> | undefined): Bundles {
   const keys = [...new Set([...Object.keys(map?.data ?? {}), ...Object.keys(map?.binaryData ?? {})])].sort();
@@ -386,15 +457,20 @@ function registryBundles(
   const named = image?.spec?.additionalTrustedCA?.name ?? "";
   const user = configMaps.get(`${config}/${named}`);
   const lacking = named !== "" && user === undefined;
-  const ofUser = lacking ? (before?.imageRegistryBundleUserData ?? []) : named === "" ? [] : bundlesOf(user);
+  const lastOfUser = before?.imageRegistryBundleUserData ?? [];
+  const ofUser: Kept<Bundles> = lacking
+    ? {
+        data: lastOfUser,
+        problems: [
+          `the ConfigMap ${config}/${named}, which Image/cluster names as its additional trusted CA, is missing`,
+        ],
+      }
+    : judgedBundles(`${config}/${named}`, named === "" ? undefined : user, lastOfUser);
+  const { registryCa } = sourceMaps;
+  const ofCluster = judgedBundles(registryCa, configMaps.get(registryCa), before?.imageRegistryBundleData ?? []);
   return {
-    fields: {
-      imageRegistryBundleData: bundlesOf(configMaps.get(sourceMaps.registryCa)),
-      imageRegistryBundleUserData: ofUser,
-    },
-    problems: lacking
-      ? [`the ConfigMap ${config}/${named}, which Image/cluster names as its additional trusted CA, is missing`]
-      : [],
+    fields: { imageRegistryBundleData: ofCluster.data, imageRegistryBundleUserData: ofUser.data },
+    problems: [...ofCluster.problems, ...ofUser.problems],
   };
 }
 

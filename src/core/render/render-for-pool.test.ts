@@ -165,6 +165,25 @@ describe("renderForPool", () => {
     expect(result.verdict === "refused" && result.refusals[0]?.member).toBe(undefined);
   });
 
+  test("of a disk's MachineConfig that is gone, the refusal names it and what to do [render-for-pool-11]", () => {
+    const source = ["00-worker", "50-disk"].map((name) => ({ kind: "MachineConfig", name }));
+    const spec = { configuration: { name: now(disk).metadata.name, source } };
+    const had = { ...inputs(), pool: { metadata: { name: "worker" }, spec } };
+    expect(renderForPool(had, now(disk))).toEqual({
+      verdict: "refused",
+      refusals: [
+        {
+          code: "Irreconcilable",
+          path: "spec.config.storage.disks",
+          reason:
+            "the section disks changes, which a running machine cannot follow: machines were set up with 50-disk, which the pool no longer has",
+          remedy:
+            "make 50-disk again as it was, or allow the change by the override Disks of MachineConfiguration/cluster: machines that run keep what they have",
+        },
+      ],
+    });
+  });
+
   test("an administrator may allow changes of storage [render-for-pool-5]", () => {
     const overrides = storageOverridesOf({
       spec: { irreconcilableValidationOverrides: { storage: ["Disks", "Sofas"] } } as never,

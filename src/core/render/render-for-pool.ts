@@ -1,10 +1,12 @@
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
 import type { MachineConfiguration } from "../../api/kinds/machine-configuration.ts";
 import type { IgnitionConfig } from "../../ignition/types.ts";
+import { sourcesOf } from "../config/changed-sources.ts";
 import { inMergeOrder } from "../config/merge-fields.ts";
 import { describeConflict, pathClaims, pathConflicts, type PathClaim } from "../config/path-conflicts.ts";
-import { type StorageOverride, irreconcilableBetween } from "../config/reconcilable.ts";
+import { type StorageOverride, irreconcilableBetween, overrideFor } from "../config/reconcilable.ts";
 import { type MachineConfigInput, ignitionOf } from "../config/validate-machine-config.ts";
+import { listText } from "../text/list-text.ts";
 import { type RenderRefusal, type RenderInputs, type RenderResult, renderPool } from "./render-pool.ts";
 
 const storageOverrides = ["Disks", "FileSystems", "Raid"] as const;
@@ -117,6 +119,8 @@ export function renderForPool(
     const member = owner ?? culpritOf(inputs, current, overrides, field, reason);
     const given = inputs.members.find(({ metadata }) => metadata.name === owner);
     const own = file === undefined || given === undefined ? undefined : fieldOfFile(given, file.path);
+    const gone = member === undefined ? membersGone(inputs) : [];
+    if (gone.length > 0) return withoutThem(gone, { field, reason });
     return {
       code: "Irreconcilable",
       reason: `${member === undefined ? "" : `${member}: `}${aboutFile(reason, file?.path, result.config.metadata.name)}`,
@@ -127,6 +131,28 @@ export function renderForPool(
   });
   return { verdict: "refused", refusals };
 }
+
+/** MachineConfigs that the pool's current config was merged from, and that the pool no longer selects. */
+function membersGone({ pool, members }: RenderInputs): readonly string[] {
+  const there = new Set(members.map(({ metadata }) => metadata.name));
+  return sourcesOf(pool.spec?.configuration).filter((name) => !there.has(name));
+}
+
+/** That machines cannot follow because MachineConfigs are gone, and what to do. */
+function withoutThem(
+  gone: readonly string[],
+  { field, reason }: { readonly field: string; readonly reason: string },
+): RenderRefusal {
+  const names = listText(gone, mostGone);
+  const override = overrideFor(field);
+  return {
+    code: "Irreconcilable",
+    reason: `${reason}: machines were set up with ${names}, which the pool no longer has`,
+    path: field,
+    remedy: `make ${names} again as it was${override === undefined ? "" : `, or allow the change by the override ${override} of MachineConfiguration/cluster: machines that run keep what they have`}`,
+  };
+}
+const mostGone = 5;
 
 type Rendered = Extract<RenderResult, { verdict: "rendered" }>;
 

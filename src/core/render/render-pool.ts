@@ -28,7 +28,7 @@ export interface RenderInputs {
   readonly pool: Pick<MachineConfigPool, "metadata"> & {
     readonly apiVersion?: string;
     readonly kind?: string;
-    readonly spec?: Pick<NonNullable<MachineConfigPool["spec"]>, "osImageStream">;
+    readonly spec?: Partial<Pick<MachineConfigPool["spec"], "osImageStream" | "configuration">>;
   };
   /** The MachineConfigs that the pool selects, in any order. */
   readonly members: readonly MachineConfigInput[];

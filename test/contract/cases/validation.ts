@@ -2,6 +2,8 @@ import { exchanges } from "./exchange.ts";
 import { budget, configMap, deployment, pod } from "./case-fixture.ts";
 const long = (length: number) => "x".repeat(length);
 const secret = (more: object) => ({ apiVersion: "v1", kind: "Secret", metadata: { name: "s" }, ...more });
+const dockerSecret = (text: string) =>
+  secret({ type: "kubernetes.io/dockerconfigjson", data: { ".dockerconfigjson": btoa(text) } });
 const service = (spec: object, name = "s") => ({ apiVersion: "v1", kind: "Service", metadata: { name }, spec });
 const owner = (more: object) => ({ apiVersion: "v1", kind: "ConfigMap", name: "o", uid: "u", ...more });
 const container = { name: "main", image: "example.com/app:1" };
@@ -312,6 +314,108 @@ export const validationCases = exchanges([
     status: 422,
     message: 'Secret "s" is invalid: data[.dockerconfigjson]: Required value',
     causes: ["FieldValueRequired data[.dockerconfigjson]"],
+  },
+  ...(
+    [
+      ["no JSON", "no json", "invalid character 'o' in literal null (expecting 'u')"],
+      ["nothing", "", "unexpected end of JSON input"],
+      ["half an object", '{"auths": {"a": ', "unexpected end of JSON input"],
+      ["a missing value", '{"auths": {"a": }}', "invalid character '}' looking for beginning of value"],
+      ["a key without quotes", "{auths: {}}", "invalid character 'a' looking for beginning of object key string"],
+      ["two objects", "{} {}", "invalid character '{' after top-level value"],
+      ["a quote within", `{"a": 'b'}`, "invalid character '\\'' looking for beginning of value"],
+      ["a line break in a text", '{"a": "\n"}', "invalid character '\\n' in string literal"],
+      ["a wrong escape", '{"a": "\\x"}', "invalid character 'x' in string escape code"],
+      ["a wrong number", '{"a": 01}', "invalid character '1' after object key:value pair"],
+      ["an unfinished number", '{"a": 1.}', "invalid character '}' after decimal point in numeric literal"],
+      ["an unfinished word", "tru", "invalid character ' ' in literal true (expecting 'e')"],
+      ["bytes of no text", "\u00ff", "invalid character 'ÿ' looking for beginning of value"],
+      ["a control character", "\u0085", "invalid character '\\u0085' looking for beginning of value"],
+      ["a list", "[1]", "json: cannot unmarshal array into Go value of type map[string]interface {}"],
+      ["a text", '"a"', "json: cannot unmarshal string into Go value of type map[string]interface {}"],
+      ["a number", "1", "json: cannot unmarshal number into Go value of type map[string]interface {}"],
+      ["a truth value", "true", "json: cannot unmarshal bool into Go value of type map[string]interface {}"],
+    ] as const
+  ).map(([what, text, problem], index) => {
+    const key = index % 2 === 0 ? ".dockerconfigjson" : ".dockercfg";
+    return {
+      title: `a Docker Secret of ${what} is refused`,
+      call: ["POST", "v1:secrets", secret({ type: `kubernetes.io/${key.slice(1)}`, data: { [key]: btoa(text) } })],
+      status: 422,
+      message: `Secret "s" is invalid: data[${key}]: Invalid value: "<secret contents redacted>": ${problem}`,
+      causes: [`FieldValueInvalid data[${key}]`],
+    } as const;
+  }),
+  ...(["null", " {} ", '{"auths":{"a":{"auth":"\u00e4\\ud83d"}}}', "\u007b\u007d\n"] as const).map(
+    (text) =>
+      ({
+        title: `a Docker Secret of ${JSON.stringify(text)} is stored`,
+        call: ["POST", "v1:secrets", dockerSecret(text)],
+        status: 201,
+      }) as const,
+  ),
+  {
+    title: "an old Docker Secret has its key",
+    call: ["POST", "v1:secrets", secret({ type: "kubernetes.io/dockercfg", data: { other: "" } })],
+    status: 422,
+    message: 'Secret "s" is invalid: data[.dockercfg]: Required value',
+    causes: ["FieldValueRequired data[.dockercfg]"],
+  },
+  {
+    title: "a Docker Secret keeps its form at an update",
+    before: [["POST", "v1:secrets", dockerSecret("{}")]],
+    call: ["merge", "v1:secrets/s", { data: { ".dockerconfigjson": btoa("x") } }],
+    status: 422,
+    message:
+      'Secret "s" is invalid: data[.dockerconfigjson]: Invalid value: "<secret contents redacted>": invalid character \'x\' looking for beginning of value',
+    causes: ["FieldValueInvalid data[.dockerconfigjson]"],
+  },
+  {
+    title: "a Docker Secret's type cannot change, whatever it holds",
+    before: [["POST", "v1:secrets", dockerSecret("{}")]],
+    call: ["merge", "v1:secrets/s", { type: "kubernetes.io/basic-auth" }],
+    status: 422,
+    message:
+      'Secret "s" is invalid: [type: Invalid value: "kubernetes.io/basic-auth": field is immutable, data[username]: Required value, data[password]: Required value]',
+    causes: ["FieldValueInvalid type", "FieldValueRequired data[username]", "FieldValueRequired data[password]"],
+  },
+  {
+    title: "a Secret of a user has a name or a password",
+    call: ["POST", "v1:secrets", secret({ type: "kubernetes.io/basic-auth" })],
+    status: 422,
+    message: 'Secret "s" is invalid: [data[username]: Required value, data[password]: Required value]',
+    causes: ["FieldValueRequired data[username]", "FieldValueRequired data[password]"],
+  },
+  {
+    title: "a Secret of a user may have a password alone, and an empty one",
+    call: ["POST", "v1:secrets", secret({ type: "kubernetes.io/basic-auth", data: { password: "" } })],
+    status: 201,
+  },
+  {
+    title: "a Secret of an SSH key has one",
+    call: ["POST", "v1:secrets", secret({ type: "kubernetes.io/ssh-auth", data: { "ssh-privatekey": "" } })],
+    status: 422,
+    message: 'Secret "s" is invalid: data[ssh-privatekey]: Required value',
+    causes: ["FieldValueRequired data[ssh-privatekey]"],
+  },
+  {
+    title: "a Secret of an account's token names the account",
+    call: ["POST", "v1:secrets", secret({ type: "kubernetes.io/service-account-token" })],
+    status: 422,
+    message: 'Secret "s" is invalid: metadata.annotations[kubernetes.io/service-account.name]: Required value',
+    causes: ["FieldValueRequired metadata.annotations[kubernetes.io/service-account.name]"],
+  },
+  {
+    title: "a Secret of an unknown type holds anything",
+    call: ["POST", "v1:secrets", secret({ type: "example.com/own", data: { ".dockercfg": "" } })],
+    status: 201,
+  },
+  {
+    title: "a Secret is no larger than 1 MiB",
+    call: ["POST", "v1:secrets", secret({ data: { a: btoa(long(1_048_570)), b: btoa("1234567") } })],
+    status: 422,
+    message: 'Secret "s" is invalid: data: Too long: may not be more than 1048576 bytes',
+    causes: ["FieldValueTooLong data"],
   },
   // pods
   {

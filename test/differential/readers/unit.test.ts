@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { parseUnit } from "../../../src/ignition/parse-unit.ts";
 import { type GoReaders, goReadersProgram, startGoReaders } from "../../support/go-readers.ts";
+import { freeUnits } from "./grammar.ts";
 import { mutated } from "./mutate.ts";
 import { runs } from "./runs.ts";
 
@@ -60,10 +61,10 @@ describe.skipIf(program === undefined)("systemd units, as go-systemd reads them"
   });
   afterAll(() => go.close());
 
-  test("both read the same units, with the same sections [readers-unit-1]", { timeout: 300_000 }, async () => {
+  async function compare(texts: fc.Arbitrary<string>) {
     let read = 0;
     await fc.assert(
-      fc.asyncProperty(units, async (unit) => {
+      fc.asyncProperty(texts, async (unit) => {
         const ours = parseUnit(unit);
         const { sections, error } = await go.ask("unit", unit.toWellFormed());
         expect(ours.verdict === "parsed" ? [...ours.sections] : undefined).toEqual(
@@ -74,5 +75,11 @@ describe.skipIf(program === undefined)("systemd units, as go-systemd reads them"
       sample,
     );
     expect(read).toBeGreaterThan(sample.numRuns / 20);
-  });
+  }
+
+  test("both read the same units, with the same sections [readers-unit-1]", { timeout: 300_000 }, () => compare(units));
+
+  test("so do they where each line is written freely [readers-unit-2]", { timeout: 300_000 }, () =>
+    compare(freeUnits()),
+  );
 });

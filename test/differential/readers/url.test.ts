@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { parseUrl } from "../../../src/ignition/parse-url.ts";
 import { type GoReaders, goReadersProgram, startGoReaders } from "../../support/go-readers.ts";
+import { freeUrls } from "./grammar.ts";
 import { mutated } from "./mutate.ts";
 import { runs } from "./runs.ts";
 
@@ -77,6 +78,7 @@ const decoded = (text: string) =>
 describe.skipIf(program === undefined)("URLs, as Go reads them", () => {
   let go: GoReaders;
   let isOlder = false;
+  const older = "Go before 1.26 reads hosts with several colons";
 
   beforeAll(async () => {
     go = startGoReaders(program ?? "");
@@ -85,18 +87,30 @@ describe.skipIf(program === undefined)("URLs, as Go reads them", () => {
   });
   afterAll(() => go.close());
 
-  test("both read the same URLs, and the same in them [readers-url-1]", { timeout: 300_000 }, async ({ skip }) => {
-    skip(isOlder, "Go before 1.26 reads hosts with several colons");
+  async function compare(texts: fc.Arbitrary<string>) {
+    let read = 0;
     await fc.assert(
-      fc.asyncProperty(urls, async (url) => {
+      fc.asyncProperty(texts, async (url) => {
         const { url: theirs } = await go.ask("url", url.toWellFormed());
         const ours = parseUrl(url.toWellFormed());
         const added = theirs?.text.startsWith("./") === true && !url.startsWith("./") ? 2 : 0;
         expect(ours && { ...ours, text: decoded(ours.text) }).toEqual(
           theirs && { ...theirs, text: decoded(theirs.text.slice(added)) },
         );
+        read += ours === undefined ? 0 : 1;
       }),
       sample,
     );
+    expect(read).toBeGreaterThan(sample.numRuns / 20);
+  }
+
+  test("both read the same URLs, and the same in them [readers-url-1]", { timeout: 300_000 }, async ({ skip }) => {
+    skip(isOlder, older);
+    await compare(urls);
+  });
+
+  test("so do they where each part is written freely [readers-url-2]", { timeout: 300_000 }, async ({ skip }) => {
+    skip(isOlder, older);
+    await compare(freeUrls());
   });
 });

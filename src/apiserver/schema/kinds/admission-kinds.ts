@@ -1,4 +1,4 @@
-import { compileAdmissionPolicy } from "../validation/cel.ts";
+import { compileAdmissionPolicy } from "../validation/cel-policies.ts";
 import type { FieldError, KubeObject, ResourceDefinition } from "../contract.ts";
 import { duplicate, forbidden, invalid, notSupported, required } from "../field-errors.ts";
 import { at, isObject, listAt, textAt } from "../json-values.ts";

@@ -1,7 +1,9 @@
+import { decodeBase64 } from "../../../ignition/data-url.ts";
 import type { FieldError, KubeObject, ResourceDefinition } from "../contract.ts";
-import { forbidden, invalid, required } from "../field-errors.ts";
+import { forbidden, invalid, required, tooLong } from "../field-errors.ts";
 import { at, cloneJson, equalJson, isObject, listAt, objectAt, textAt } from "../json-values.ts";
 import { immutable, labelName, serviceName, oneOf, validateTaints } from "../validation/object-validation.ts";
+import { goObjectProblem } from "./go-json.ts";
 import { base64OfBytes } from "./protobuf.ts";
 import { objectIn, setDefault, kind } from "./define-kind.ts";
 import { duplicate, preparePod, validatePod, podFields } from "./pods.ts";
@@ -46,18 +48,58 @@ function validateData(object: KubeObject, before: KubeObject | undefined): reado
   return errors;
 }
 
+/** Bytes of the values of a Secret at most: kubernetes/kubernetes pkg/apis/core/types.go (v1.34). */
+const mostSecretBytes = 1_048_576;
+
+/** As kubernetes/kubernetes pkg/apis/core/validation/validation.go (v1.34), ValidateSecret and ValidateSecretUpdate. */
 function validateSecret(secret: KubeObject, before: KubeObject | undefined): readonly FieldError[] {
-  const errors = [...validateData(secret, before), ...(before === undefined ? [] : immutable(secret, before, "type"))];
-  const wanted: Readonly<Record<string, readonly string[]>> = {
-    "kubernetes.io/dockerconfigjson": [".dockerconfigjson"],
-    "kubernetes.io/dockercfg": [".dockercfg"],
-    "kubernetes.io/tls": ["tls.crt", "tls.key"],
-    "kubernetes.io/ssh-auth": ["ssh-privatekey"],
-  };
-  for (const key of wanted[textAt(secret, "type")] ?? [])
-    if (at(secret, "data", key) === undefined) errors.push(required(`data[${key}]`));
-  return errors;
+  const sizes = Object.values(objectAt(secret, "data")).map((value) => bytesOfBase64(value).length);
+  const isTooLong = sizes.reduce((sum, size) => sum + size, 0) > mostSecretBytes;
+  return [
+    ...(before === undefined ? [] : immutable(secret, before, "type")),
+    ...validateData(secret, before),
+    ...(isTooLong ? [tooLong("data", mostSecretBytes)] : []),
+    ...problemsOfType(secret),
+  ];
 }
+
+const serviceAccountName = "kubernetes.io/service-account.name";
+
+/** What a Secret of a type must hold. */
+function problemsOfType(secret: KubeObject): readonly FieldError[] {
+  const data = objectAt(secret, "data");
+  const lacking = (...keys: readonly string[]) =>
+    keys.filter((key) => !(key in data)).map((key) => required(`data[${key}]`));
+  switch (textAt(secret, "type")) {
+    case "kubernetes.io/service-account-token":
+      return textAt(secret, "metadata", "annotations", serviceAccountName) === ""
+        ? [required(`metadata.annotations[${serviceAccountName}]`)]
+        : [];
+    case "kubernetes.io/dockercfg":
+      return dockerProblems(data, ".dockercfg");
+    case "kubernetes.io/dockerconfigjson":
+      return dockerProblems(data, ".dockerconfigjson");
+    case "kubernetes.io/basic-auth":
+      return "username" in data || "password" in data ? [] : lacking("username", "password");
+    case "kubernetes.io/ssh-auth":
+      return bytesOfBase64(data["ssh-privatekey"]).length === 0 ? [required("data[ssh-privatekey]")] : [];
+    case "kubernetes.io/tls":
+      return lacking("tls.crt", "tls.key");
+    default:
+      return [];
+  }
+}
+
+function dockerProblems(data: Readonly<Record<string, unknown>>, key: string): readonly FieldError[] {
+  const field = `data[${key}]`;
+  if (!(key in data)) return [required(field)];
+  const problem = goObjectProblem(bytesOfBase64(data[key]));
+  return problem === undefined ? [] : [invalid(field, "<secret contents redacted>", problem)];
+}
+
+/** Values that are no base64 were refused when the request was read. */
+const bytesOfBase64 = (value: unknown): Uint8Array =>
+  typeof value === "string" ? decodeBase64(value) : new Uint8Array();
 
 const namespaceLabel = "kubernetes.io/metadata.name";
 

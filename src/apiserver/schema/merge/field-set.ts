@@ -1,3 +1,4 @@
+import { rootSchema } from "../schema-parts.ts";
 import { canonicalJson } from "../../../core/text/canonical-json.ts";
 import { type Schema, written } from "../contract.ts";
 import { equalJson, isList, isObject, own, type JsonObject } from "../json-values.ts";
@@ -171,7 +172,9 @@ export function fieldOf(
   schema: Schema | undefined,
   key: string,
 ): { readonly schema: Schema | undefined; readonly named: boolean } {
-  const property = own(schema?.properties, key);
+  // An object in a field has the metadata of every object, however little its definition says of it.
+  const whole = schema?.["x-kubernetes-embedded-resource"] === true ? rootSchema(schema) : schema;
+  const property = own(whole?.properties, key);
   if (property !== undefined) return { schema: property, named: true };
   return {
     schema: isObject(schema?.additionalProperties) ? (schema.additionalProperties as Schema) : undefined,

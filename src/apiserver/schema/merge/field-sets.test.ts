@@ -362,3 +362,22 @@ test("fields that are called like a property of all objects are merged, kept and
   expect(third["spec"]).toEqual({ labels: { x: "1", y: "2", toString: "b" } });
   expect(apply(third, "n", thing({ constructor: { a: 1 } }))).toMatchObject({ verdict: "refused" });
 });
+
+test("an object in a field is applied with the metadata of every object [apiserver-field-sets-embedded-1]", () => {
+  const embedded: Schema = {
+    ...object({ apiVersion: string, kind: string, metadata: { type: "object" }, spec: object({ size: integer }) }),
+    "x-kubernetes-embedded-resource": true,
+  };
+  const holder = object({ spec: object({ held: embedded }) });
+  const one = thing({ held: { apiVersion: "v1", kind: "Held", metadata: { name: "b" }, spec: { size: 1 } } });
+  const result = applyServerSide({
+    live: undefined,
+    applied: one,
+    name: "/a",
+    schema: holder,
+    manager: "one",
+    force: false,
+    time: "2026-01-01T00:00:00Z",
+  });
+  expect(applied(result)).toMatchObject({ spec: one["spec" as never] });
+});

@@ -1,5 +1,6 @@
+import { bytesToHex } from "@noble/hashes/utils.js";
 import type { RE2JS } from "re2js";
-import { Environment, Optional } from "@marcbachmann/cel-js";
+import { Environment, Optional, type ParseResult } from "@marcbachmann/cel-js";
 import { isCidr, isIPv4, isIPv6, isTimestamp, formats } from "../formats.ts";
 import {
   type NameRule,
@@ -12,41 +13,142 @@ import {
 import { equalJson, isList } from "../json-values.ts";
 import { nano, parseQuantity } from "../../../api/schema/quantities.ts";
 import { allMatches, compileExpression } from "../regular-expressions.ts";
+import {
+  comparable,
+  type Comparable,
+  concatenate,
+  contains,
+  isDuration,
+  mapOf,
+  same,
+  tooCostly,
+} from "./cel-equality.ts";
+import { addMacros } from "./cel-macros.ts";
+import { compareVersions, normalizedSemver, parseSemver, Semver } from "./cel-semver.ts";
 
 /**
- * The functions that Kubernetes adds to CEL (kubernetes/apiserver pkg/cel/library (master)), without `authorizer`. The
- * environment declares no variables; to compile an expression, clone it and declare them.
+ * The functions that Kubernetes adds to CEL, without `authorizer`: kubernetes/apiserver pkg/cel/environment/base.go and
+ * pkg/cel/library (v1.34). New definitions on such a server may use those of 1.33: Kubernetes accepts a function one
+ * release after it was introduced. The environment declares no variables; to compile an expression, clone it and declare
+ * them.
+ *
+ * @param use `check`: functions have the types that Kubernetes declares, as far as the library can tell them apart;
+ *   `run`: their arguments are dynamic, since values have no declared types there.
  */
-export function kubernetesEnvironment(): Environment {
+export function kubernetesEnvironment(use: "check" | "run"): Environment {
   const env = new Environment({
     enableOptionalTypes: true,
-    homogeneousAggregateLiterals: false,
+    homogeneousAggregateLiterals: use === "check",
     limits: { maxAstNodes: 20_000, maxDepth: 100 },
   });
+  addMacros(env);
   addStrings(env);
-  addLists(env);
+  addTimes(env);
+  addConversions(env);
+  addLists(env, use);
+  addOptionals(env);
   addNamedFormats(env);
   addAddresses(env);
   addQuantities(env);
-  return env;
+  addVersions(env);
+  addOperators(env);
+  const named = env.clone();
+  named.registerConstant("net", "map<string, type>", {
+    IP: env.evaluate("type(ip('::1'))"),
+    CIDR: env.evaluate("type(cidr('::/0'))"),
+  });
+  return named;
 }
 
-/** Replaces `matches`, whose expressions the library passes to JavaScript unchanged. */
-export const matchesName = "kubernetesMatches";
+const kubernetesFunctions = new Set(
+  `has size contains startsWith endsWith matches all exists exists_one existsOne map filter transformList transformMap
+   transformMapEntry getDate getDayOfMonth getDayOfWeek getDayOfYear getFullYear getHours getMilliseconds getMinutes
+   getMonth getSeconds bool bytes double duration dyn int string timestamp type uint charAt format indexOf join
+   lastIndexOf lowerAscii quote replace split substring trim upperAscii find findAll isURL url getScheme getHost
+   getHostname getPort getEscapedPath getQuery isSorted sum min max equivalent intersects none of ofNonZeroValue unwrap
+   hasValue value or orValue optMap optFlatMap unwrapOpt first last named validate dns1123Label dns1123Subdomain
+   dns1035Label dns1123LabelPrefix dns1123SubdomainPrefix dns1035LabelPrefix qualifiedName labelValue uri uuid byte date
+   datetime isIP ip isCanonical isCIDR cidr family isLoopback isUnspecified isLinkLocalUnicast isLinkLocalMulticast
+   isGlobalUnicast prefixLength masked containsIP containsCIDR isQuantity quantity isGreaterThan isLessThan compareTo sign
+   isInteger asInteger asApproximateFloat add sub isSemver semver major minor patch`.split(/\s+/),
+);
+
+/** Whether Kubernetes has a function or macro of this name. The library has more. */
+export const isKubernetesFunction = (name: string): boolean => kubernetesFunctions.has(name);
+
+/** The functions that replace operators and map literals: the library turns the keys of a literal into strings. */
+export const operatorFunctions = {
+  "==": "kubernetesEqual",
+  "+": "kubernetesAdd",
+  in: "kubernetesIn",
+  map: "kubernetesMap",
+} as const;
+
+/**
+ * The functions that replace methods of the library, which passes RE2 patterns to JavaScript, counts UTF-16 units, changes
+ * the case of letters outside ASCII, and computes the day of the year in the local time zone.
+ */
+export const methodFunctions: Readonly<Record<string, string>> = {
+  matches: "kubernetesMatches",
+  lowerAscii: "kubernetesLowerAscii",
+  upperAscii: "kubernetesUpperAscii",
+  indexOf: "kubernetesIndexOf",
+  lastIndexOf: "kubernetesLastIndexOf",
+  substring: "kubernetesSubstring",
+  trim: "kubernetesTrim",
+  getDayOfYear: "kubernetesDayOfYear",
+};
+
+/** The functions that replace conversions of the library, which parses strings that Go does not. */
+export const globalFunctions: Readonly<Record<string, string>> = {
+  timestamp: "kubernetesTimestamp",
+  string: "kubernetesString",
+  int: "kubernetesInt",
+  double: "kubernetesDouble",
+};
+
+/** Whether a text is a regular expression. */
+export const isExpression = (text: string): boolean => compileExpression(text).verdict === "compiled";
+
+/** Types of Kubernetes and of CEL that may be compared with null. */
+const nullable = [
+  "google.protobuf.Timestamp",
+  "google.protobuf.Duration",
+  "kubernetes.URL",
+  "kubernetes.Quantity",
+  "kubernetes.Semver",
+  "net.IP",
+  "net.CIDR",
+];
+
+/** The library's addition, for everything but lists. */
+const plus: ParseResult = new Environment().registerVariable("a", "dyn").registerVariable("b", "dyn").parse("a + b");
+
+function addOperators(env: Environment): void {
+  for (const type of nullable) env.registerOperator(`${type} == null`, () => false);
+  env.registerOperator("optional<A> == optional<A>", same);
+  env.registerFunction(`${operatorFunctions["=="]}(dyn, dyn): bool`, same);
+  env.registerFunction(`${operatorFunctions["+"]}(dyn, dyn): dyn`, (a: unknown, b: unknown): unknown =>
+    isList(a) && isList(b) ? bounded(concatenate(a, b)) : plus({ a, b }),
+  );
+  env.registerFunction(`${operatorFunctions.in}(dyn, dyn): bool`, (item: unknown, all: unknown) => {
+    if (isList(all)) return contains(all, [item]);
+    const map = mapOf(all);
+    if (map === undefined) throw new Error("no such overload");
+    return map.has(item);
+  });
+  env.registerFunction(
+    `${operatorFunctions.map}(list<dyn>): map<dyn, dyn>`,
+    (entries: readonly (readonly [unknown, unknown])[]) => new Map(entries),
+  );
+}
 
 /** No result grows beyond this many characters or items. */
 const resultLimit = 1_000_000;
 
 function bounded<T extends string | readonly unknown[]>(value: T): T {
-  if (value.length > resultLimit) throw new Error("operation cancelled: actual cost limit exceeded");
+  if (value.length > resultLimit) throw new Error(tooCostly);
   return value;
-}
-
-/** Comparisons of one function that compares each item of a list with each of another. */
-const mostComparisons = 20_000_000;
-
-function comparable(some: readonly unknown[], others: readonly unknown[]): void {
-  if (some.length * others.length > mostComparisons) throw new Error("operation cancelled: actual cost limit exceeded");
 }
 
 function expression(pattern: string): RE2JS {
@@ -56,9 +158,27 @@ function expression(pattern: string): RE2JS {
 }
 
 function addStrings(env: Environment): void {
-  env.registerFunction(`string.${matchesName}(string): bool`, (text: string, pattern: string) =>
+  env.registerFunction("string.kubernetesMatches(string): bool", (text: string, pattern: string) =>
     expression(pattern).test(text),
   );
+  env.registerFunction("string.kubernetesLowerAscii(): string", (text: string) =>
+    text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase()),
+  );
+  env.registerFunction("string.kubernetesUpperAscii(): string", (text: string) =>
+    text.replace(/[a-z]+/g, (letters) => letters.toUpperCase()),
+  );
+  env.registerFunction("string.kubernetesTrim(): string", trim);
+  const [find, findLast] = ["string.kubernetesIndexOf", "string.kubernetesLastIndexOf"];
+  env.registerFunction(`${find}(string): int`, (text: string, wanted: string) => indexOf(text, wanted, 0n));
+  env.registerFunction(`${find}(string, int): int`, indexOf);
+  env.registerFunction(`${findLast}(string): int`, (text: string, wanted: string) =>
+    lastIndexOf(text, wanted, undefined),
+  );
+  env.registerFunction(`${findLast}(string, int): int`, lastIndexOf);
+  env.registerFunction("string.kubernetesSubstring(int): string", (text: string, from: bigint) =>
+    substring(text, from, undefined),
+  );
+  env.registerFunction("string.kubernetesSubstring(int, int): string", substring);
   env.registerFunction("matches(string, string): bool", (text: string, pattern: string) =>
     expression(pattern).test(text),
   );
@@ -85,7 +205,9 @@ function addStrings(env: Environment): void {
     (text: string, old: string, by: string, count: bigint) =>
       replace(text, old, by, count < 0n ? Infinity : Number(count)),
   );
-  env.registerFunction("string.reverse(): string", (text: string) => Array.from(text).toReversed().join(""));
+  env.registerType("kubernetes.Strings", { ctor: Strings, fields: {} });
+  env.registerConstant("strings", "kubernetes.Strings", new Strings());
+  env.registerFunction("kubernetes.Strings.quote(string): string", (_strings: Strings, text: string) => quote(text));
   env.registerFunction("string.format(list<dyn>): string", (text: string, values: readonly unknown[]) =>
     bounded(format(text, values)),
   );
@@ -96,6 +218,7 @@ function addStrings(env: Environment): void {
     if (url === undefined) throw new Error(`URL parse error during conversion from string: ${text}`);
     return new KubernetesUrl(url);
   });
+  env.registerOperator("kubernetes.URL == kubernetes.URL", same);
   env.registerFunction("kubernetes.URL.getScheme(): string", ({ url }: KubernetesUrl) => url.scheme);
   env.registerFunction("kubernetes.URL.getHost(): string", ({ url }: KubernetesUrl) => url.host);
   env.registerFunction("kubernetes.URL.getHostname(): string", ({ url }: KubernetesUrl) =>
@@ -119,6 +242,145 @@ function addStrings(env: Environment): void {
   });
 }
 
+/** What Go's unicode.IsSpace takes for white space. */
+const isSpace = (unit: string): boolean =>
+  /[\t\n\v\f\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]/.test(unit);
+
+/** Character by character: an expression for white space at the end looks at each run of it many times. */
+function trim(text: string): string {
+  let [start, end] = [0, text.length];
+  while (start < end && isSpace(text.charAt(start))) start++;
+  while (end > start && isSpace(text.charAt(end - 1))) end--;
+  return text.slice(start, end);
+}
+
+/** The index of a substring, in code points. */
+function indexOf(text: string, wanted: string, from: bigint): bigint {
+  const letters = Array.from(text);
+  if (wanted === "") return from;
+  if (from < 0n || from >= BigInt(letters.length)) {
+    if (from === 0n) return -1n;
+    throw new Error(`index out of range: ${from}`);
+  }
+  const start = letters.slice(0, Number(from)).join("").length;
+  const found = text.indexOf(wanted, start);
+  return found === -1 ? -1n : BigInt(Array.from(text.slice(0, found)).length);
+}
+
+function lastIndexOf(text: string, wanted: string, until: bigint | undefined): bigint {
+  const letters = Array.from(text);
+  const last = until ?? BigInt(letters.length);
+  if (wanted === "") return last;
+  if (until !== undefined && (last < 0n || last >= BigInt(letters.length)))
+    throw new Error(`index out of range: ${last}`);
+  const found = text.lastIndexOf(wanted, letters.slice(0, Number(last)).join("").length);
+  return found === -1 ? -1n : BigInt(Array.from(text.slice(0, found)).length);
+}
+
+function substring(text: string, from: bigint, to: bigint | undefined): string {
+  const letters = Array.from(text);
+  const end = to ?? BigInt(letters.length);
+  if (from < 0n || from > BigInt(letters.length)) throw new Error(`index out of range: ${from}`);
+  if (end < 0n || end > BigInt(letters.length)) throw new Error(`index out of range: ${end}`);
+  if (from > end) throw new Error(`invalid substring range. start: ${from}, end: ${end}`);
+  return letters.slice(Number(from), Number(end)).join("");
+}
+
+class Strings {}
+
+const escapes: Readonly<Record<string, string>> = {
+  "\u0007": "\\a",
+  "\b": "\\b",
+  "\f": "\\f",
+  "\n": "\\n",
+  "\r": "\\r",
+  "\t": "\\t",
+  "\v": "\\v",
+  "\\": "\\\\",
+  '"': '\\"',
+};
+
+/** A text between quotation marks, as CEL's string extension writes it. */
+export const quote = (text: string): string =>
+  `"${Array.from(text.toWellFormed(), (letter) => escapes[letter] ?? letter).join("")}"`;
+
+function addTimes(env: Environment): void {
+  const [timestamp, duration] = ["google.protobuf.Timestamp", "google.protobuf.Duration"];
+  env.registerFunction(`timestamp(${timestamp}): ${timestamp}`, (time: Date) => time);
+  env.registerFunction(`kubernetesTimestamp(dyn): ${timestamp}`, timeOf);
+  env.registerFunction(`${timestamp}.kubernetesDayOfYear(): int`, (time: Date) => dayOfYear(time, "UTC"));
+  env.registerFunction(`${timestamp}.kubernetesDayOfYear(string): int`, dayOfYear);
+  env.registerFunction(`duration(${duration}): ${duration}`, (length: unknown) => length);
+  env.registerFunction(`string(${timestamp}): string`, printTime);
+  env.registerFunction(`string(${duration}): string`, String);
+  env.registerFunction(`int(${timestamp}): int`, (time: Date) => BigInt(Math.floor(time.getTime() / 1000)));
+}
+
+/** Conversions: strings are parsed as Go's strconv parses them. */
+function addConversions(env: Environment): void {
+  const run = (name: string): ParseResult => new Environment().registerVariable("given", "dyn").parse(`${name}(given)`);
+  const [double, own] = [run("double"), run("string")];
+  env.registerFunction("kubernetesString(dyn): string", (given: unknown): string => {
+    if (typeof given === "boolean" || typeof given === "bigint") return String(given);
+    if (given instanceof Address) return printAddress(given);
+    if (given instanceof AddressBlock) return `${printAddress(given.address)}/${given.length}`;
+    if (typeof given === "number" || typeof given === "string") return printValue(given);
+    if (given instanceof Uint8Array) return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(given);
+    if (given instanceof Date) return printTime(given);
+    const text: unknown = isDuration(given) ? String(given as Date) : own({ given });
+    if (typeof text !== "string") throw new Error("no such overload: string");
+    return text;
+  });
+  env.registerFunction("int(uint): int", (given: { valueOf(): bigint }) => given.valueOf());
+  env.registerFunction("kubernetesInt(dyn): int", (given: unknown): unknown => {
+    if (given instanceof Date) return BigInt(Math.floor(given.getTime() / 1000));
+    const number: unknown = given?.valueOf();
+    if (typeof number === "bigint" && number < 2n ** 63n) return number;
+    if (typeof number === "number" && Math.abs(number) < 2 ** 63) return BigInt(Math.trunc(number));
+    if (typeof number === "bigint" || typeof number === "number") throw new Error("integer overflow");
+    if (typeof given !== "string") throw new Error("no such overload: int");
+    return intOf(given);
+  });
+  env.registerFunction("kubernetesDouble(dyn): double", (given: unknown): unknown => {
+    if (typeof given === "string" && !/^[-+]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:e[-+]?\d+)?|inf|infinity|nan)$/i.test(given))
+      throw new Error("type conversion error from 'string' to 'double'");
+    return double({ given });
+  });
+}
+
+/** The whole number of 64 bits that a string holds. @throws Error if it holds none. */
+function intOf(text: string): bigint {
+  const [, sign = "", digits] = /^([-+]?)0*(\d{1,19})$/.exec(text) ?? [];
+  const number = digits === undefined ? undefined : BigInt(`${sign === "-" ? "-" : ""}${digits}`);
+  if (number === undefined || number >= 2n ** 63n || number < -(2n ** 63n))
+    throw new Error("type conversion error from 'string' to 'int'");
+  return number;
+}
+
+/** The years 1 to 9999. */
+const [earliest, latest] = [Date.parse("0001-01-01T00:00:00Z"), Date.parse("9999-12-31T23:59:59.999Z")];
+
+function timeOf(given: unknown): Date {
+  if (given instanceof Date) return given;
+  if (typeof given === "string") {
+    if (!isTimestamp(given)) throw new Error("type conversion error from 'string' to 'google.protobuf.Timestamp'");
+    return new Date(Date.parse(given));
+  }
+  if (typeof given !== "bigint") throw new Error("no such overload: timestamp");
+  const time = Number(given) * 1000;
+  if (time < earliest || time > latest) throw new Error("timestamp overflow");
+  return new Date(time);
+}
+
+/** From 0, in a time zone. */
+function dayOfYear(time: Date, zone: string): bigint {
+  const parts = new Intl.DateTimeFormat("en-US", { timeZone: zone, year: "numeric", month: "numeric", day: "numeric" });
+  const part = (type: string): number =>
+    Number(parts.formatToParts(time).find((one) => one.type === type)?.value ?? Number.NaN);
+  const [year, month, day] = [part("year"), part("month"), part("day")];
+  return BigInt(Math.round((Date.UTC(year, month - 1, day) - Date.UTC(year, 0, 1)) / 86_400_000));
+}
+
 function findAll(text: string, pattern: string, limit: number): string[] {
   return [...allMatches(expression(pattern), text, limit)];
 }
@@ -138,25 +400,27 @@ function format(text: string, values: readonly unknown[]): string {
       if (verb === "%") return "%";
       if (next >= values.length) throw new Error(`index ${next} out of range`);
       const value = values[next++];
+      const whole = (): bigint => {
+        const number: unknown = value?.valueOf();
+        if (typeof number !== "bigint")
+          throw new Error(`error during formatting: clause %${verb} can only be used on whole numbers`);
+        return number;
+      };
       switch (verb) {
         case "d":
-          if (typeof value !== "bigint" && typeof value !== "number")
-            throw new Error("error during formatting: decimal clause can only be used on integers");
-          return String(value);
+          return String(whole());
         case "f":
-          return Number(value).toFixed(precision === undefined ? 6 : Number(precision));
+          return printFixed(Number(value), Number(precision ?? 6));
         case "e":
-          return Number(value).toExponential(precision === undefined ? 6 : Number(precision));
+          return printScientific(Number(value), Number(precision ?? 6));
         case "b":
-          return typeof value === "boolean" ? (value ? "1" : "0") : BigInt(value as bigint).toString(2);
+          return typeof value === "boolean" ? (value ? "1" : "0") : whole().toString(2);
         case "o":
-          return BigInt(value as bigint).toString(8);
+          return whole().toString(8);
         case "x":
         case "X": {
-          const hex =
-            typeof value === "string"
-              ? [...new TextEncoder().encode(value)].map((byte) => byte.toString(16).padStart(2, "0")).join("")
-              : BigInt(value as bigint).toString(16);
+          const bytes = typeof value === "string" ? new TextEncoder().encode(value) : value;
+          const hex = bytes instanceof Uint8Array ? bytesToHex(bytes) : whole().toString(16);
           return verb === "X" ? hex.toUpperCase() : hex;
         }
         default:
@@ -166,18 +430,55 @@ function format(text: string, values: readonly unknown[]): string {
   );
 }
 
+/** A value as `%s` prints it: google/cel-go ext/formatting.go (v0.26). */
 function printValue(value: unknown): string {
   if (typeof value === "string") return value;
-  if (isList(value)) return `[${value.map(printValue).join(", ")}]`;
-  if (value instanceof Date) return value.toISOString();
-  if (value instanceof Map)
-    return `{${[...value].map(([key, inner]) => `${printValue(key)}: ${printValue(inner)}`).join(", ")}}`;
-  if (typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype) {
-    return `{${Object.entries(value)
-      .map(([key, inner]) => `${key}: ${printValue(inner)}`)
-      .join(", ")}}`;
-  }
-  return String(value);
+  if (typeof value === "number") return printNumber(value);
+  return value instanceof Uint8Array ? new TextDecoder().decode(value) : printItem(value);
+}
+
+/** A value as it is printed inside a list or a map. */
+function printItem(value: unknown): string {
+  if (typeof value === "string") return JSON.stringify(value);
+  if (typeof value === "number") return value.toFixed(6);
+  if (isList(value)) return `[${value.map(printItem).join(", ")}]`;
+  if (value instanceof Uint8Array) return `b${JSON.stringify(new TextDecoder().decode(value))}`;
+  if (value instanceof Date) return printTime(value);
+  const map = mapOf(value);
+  // Integers, booleans, null, types and durations convert to strings by themselves.
+  if (map === undefined) return String(value as bigint).replace(/^Type<(.*)>$/, "$1");
+  return `{${[...map]
+    .map(([key, item]) => `${printItem(key)}:${printItem(item)}`)
+    .toSorted()
+    .join(", ")}}`;
+}
+
+const printTime = (time: Date): string => time.toISOString().replace(/\.?0*Z$/, "Z");
+
+/** A floating-point number as Go's strconv formats it with `g` and the shortest precision. */
+function printNumber(value: number): string {
+  if (!Number.isFinite(value)) return Number.isNaN(value) ? "NaN" : value > 0 ? "+Inf" : "-Inf";
+  const [digits = "", power = "0"] = value.toExponential().split("e");
+  const exponent = Number(power);
+  if (value === 0 || (exponent >= -4 && exponent < 21 && Math.abs(exponent) < 6)) return String(value);
+  return `${digits}e${exponent < 0 ? "-" : "+"}${String(Math.abs(exponent)).padStart(2, "0")}`;
+}
+
+/** A number with a fixed count of decimals and with commas between thousands, as in English. */
+const printFixed = (value: number, precision: number): string =>
+  value
+    .toFixed(precision)
+    .replace(/\B(?=(?:\d{3})+(?:\.|$))/g, (_comma, at: number, text: string) =>
+      text.includes(".") && at > text.indexOf(".") ? "" : ",",
+    );
+
+/** Scientific notation, as in `1.5×10⁰³`. */
+function printScientific(value: number, precision: number): string {
+  const [digits = "", power = "0"] = value.toExponential(precision).split("e");
+  const raised = String(Math.abs(Number(power)))
+    .padStart(2, "0")
+    .replace(/\d/g, (digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[Number(digit)] ?? digit);
+  return `${digits}×10${Number(power) < 0 ? "⁻" : ""}${raised}`;
 }
 
 interface ParsedUrl {
@@ -187,10 +488,13 @@ interface ParsedUrl {
   readonly query: string;
 }
 
-class KubernetesUrl {
+class KubernetesUrl implements Comparable {
   readonly url: ParsedUrl;
   constructor(url: ParsedUrl) {
     this.url = url;
+  }
+  equals(other: unknown): boolean {
+    return other instanceof KubernetesUrl && equalJson(this.url, other.url);
   }
 }
 
@@ -208,32 +512,47 @@ function parseUrl(text: string): ParsedUrl | undefined {
   return { scheme: scheme.toLowerCase(), host, path, query };
 }
 
-function addLists(env: Environment): void {
-  env.registerFunction("list.isSorted(): bool", (values: readonly unknown[]) =>
-    values.every((value, index) => index === 0 || compare(values[index - 1], value) <= 0),
-  );
-  env.registerFunction("list.sum(): dyn", (values: readonly unknown[]) => {
-    if (values.every((value) => typeof value === "bigint")) return values.reduce((sum, value) => sum + value, 0n);
-    return values.map(Number).reduce((sum, value) => sum + value, 0);
-  });
-  env.registerFunction("list.min(): dyn", (values: readonly unknown[]) => extreme(values, -1));
-  env.registerFunction("list.max(): dyn", (values: readonly unknown[]) => extreme(values, 1));
-  env.registerFunction("list.indexOf(dyn): int", (values: readonly unknown[], wanted: unknown) =>
-    BigInt(values.findIndex((value) => same(value, wanted))),
-  );
-  env.registerFunction("list.lastIndexOf(dyn): int", (values: readonly unknown[], wanted: unknown) =>
-    BigInt(values.findLastIndex((value) => same(value, wanted))),
-  );
-  env.registerFunction("list.distinct(): list<dyn>", (values: readonly unknown[]) => {
-    comparable(values, values);
-    return values.filter((value, index) => values.findIndex((other) => same(value, other)) === index);
-  });
-  env.registerFunction("list.reverse(): list<dyn>", (values: readonly unknown[]) => values.toReversed());
-  env.registerFunction("list.sort(): list<dyn>", (values: readonly unknown[]) => values.toSorted(compare));
-  env.registerFunction("list.slice(int, int): list<dyn>", (values: readonly unknown[], from: bigint, to: bigint) =>
-    values.slice(Number(from), Number(to)),
-  );
-  env.registerFunction("list.flatten(): list<dyn>", (values: readonly unknown[]) => bounded(values.flat()));
+/** Types of items that have an order. */
+const ordered = [
+  "int",
+  "uint",
+  "double",
+  "bool",
+  "string",
+  "bytes",
+  "google.protobuf.Duration",
+  "google.protobuf.Timestamp",
+];
+const added = ["int", "uint", "double", "google.protobuf.Duration"];
+
+function addLists(env: Environment, use: "check" | "run"): void {
+  const isSorted = (values: readonly unknown[]): boolean =>
+    values.every((value, index) => index === 0 || compare(values[index - 1], value) <= 0);
+  const min = (values: readonly unknown[]): unknown => extreme(values, -1);
+  const max = (values: readonly unknown[]): unknown => extreme(values, 1);
+  const sum = (values: readonly unknown[]): unknown =>
+    values.length === 0 ? 0n : values.reduce((total, value): unknown => plus({ a: total, b: value }));
+  if (use === "check") {
+    for (const type of ordered) {
+      env.registerFunction(`list<${type}>.isSorted(): bool`, isSorted);
+      env.registerFunction(`list<${type}>.min(): ${type}`, min);
+      env.registerFunction(`list<${type}>.max(): ${type}`, max);
+    }
+    for (const type of added) env.registerFunction(`list<${type}>.sum(): ${type}`, sum);
+    env.registerFunction("list<A>.indexOf(A): int", () => 0n);
+    env.registerFunction("list<A>.lastIndexOf(A): int", () => 0n);
+  } else {
+    env.registerFunction("list.isSorted(): bool", isSorted);
+    env.registerFunction("list.min(): dyn", min);
+    env.registerFunction("list.max(): dyn", max);
+    env.registerFunction("list.sum(): dyn", sum);
+    env.registerFunction("list.kubernetesIndexOf(dyn): int", (values: readonly unknown[], wanted: unknown) =>
+      BigInt(values.findIndex((value) => same(value, wanted))),
+    );
+    env.registerFunction("list.kubernetesLastIndexOf(dyn): int", (values: readonly unknown[], wanted: unknown) =>
+      BigInt(values.findLastIndex((value) => same(value, wanted))),
+    );
+  }
   env.registerType("kubernetes.Sets", { ctor: Sets, fields: {} });
   env.registerConstant("sets", "kubernetes.Sets", new Sets());
   env.registerFunction(
@@ -255,39 +574,40 @@ function addLists(env: Environment): void {
 
 class Sets {}
 
-function contains(all: readonly unknown[], some: readonly unknown[]): boolean {
-  comparable(all, some);
-  return some.every((one) => all.some((other) => same(one, other)));
-}
-
-/** Whether two values of an expression are equal: those of JSON, times, durations, quantities and addresses. */
-function same(a: unknown, b: unknown): boolean {
-  if ((typeof a === "bigint" && typeof b === "number") || (typeof a === "number" && typeof b === "bigint"))
-    return Number(a) === Number(b);
-  if (isList(a)) return isList(b) && a.length === b.length && a.every((item, index) => same(item, b[index]));
-  if (a instanceof Date) return b instanceof Date && a.getTime() === b.getTime();
-  if (isDuration(a)) return isDuration(b) && String(a) === String(b);
-  const [some, others] = [mapOf(a), mapOf(b)];
-  if (some === undefined || others === undefined) return equalJson(a, b);
-  return (
-    some.size === others.size && [...some].every(([key, value]) => others.has(key) && same(value, others.get(key)))
+/** google/cel-go cel/library.go (v0.26). */
+function addOptionals(env: Environment): void {
+  const values = (all: readonly Optional[]): readonly unknown[] =>
+    all.flatMap((one) => (one.hasValue() ? [one.value()] : []));
+  const at = (all: readonly unknown[], index: number): Optional =>
+    all.length === 0 ? Optional.none() : Optional.of(all.at(index));
+  env.registerFunction("OptionalNamespace.ofNonZeroValue(A): optional<A>", (_optional: unknown, value: unknown) =>
+    isZero(value) ? Optional.none() : Optional.of(value),
   );
+  env.registerFunction("OptionalNamespace.unwrap(list<optional<A>>): list<A>", (_optional: unknown, all: Optional[]) =>
+    values(all),
+  );
+  env.registerFunction("list<optional<A>>.unwrapOpt(): list<A>", values);
+  env.registerFunction("list<A>.first(): optional<A>", (all: readonly unknown[]) => at(all, 0));
+  env.registerFunction("list<A>.last(): optional<A>", (all: readonly unknown[]) => at(all, -1));
+  // On a receiver of unknown type, the library infers the common result type of all functions of that name. One more
+  // function makes that type dyn; without it, the type parameter A remains, and A has no fields.
+  env.registerType("kubernetes.Unknown", { ctor: Unknown, fields: {} });
+  for (const name of ["value", "first", "last", "unwrapOpt"])
+    env.registerFunction(`kubernetes.Unknown.${name}(): dyn`, () => undefined);
 }
 
-/** The library keeps its class to itself; the text of a duration is exact. */
-function isDuration(value: unknown): boolean {
-  return Object.prototype.toString.call(value) === "[object google.protobuf.Duration]";
-}
+class Unknown {}
 
-/** A map of an expression: a Map, or a plain object if it stands in the text. */
-function mapOf(value: unknown): ReadonlyMap<unknown, unknown> | undefined {
-  if (value instanceof Map) return value;
-  const plain = typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype;
-  return plain ? new Map(Object.entries(value)) : undefined;
+function isZero(value: unknown): boolean {
+  if (isList(value) || value instanceof Uint8Array) return value.length === 0;
+  const map = mapOf(value);
+  if (map !== undefined) return map.size === 0;
+  return value === null || value === false || value === "" || same(value, 0n) || isDuration(value, "0s");
 }
 
 function compare(a: unknown, b: unknown): number {
   if (a instanceof Date && b instanceof Date) return a.getTime() - b.getTime();
+  if (a instanceof Uint8Array && b instanceof Uint8Array) return compare(bytesToHex(a), bytesToHex(b));
   const [left, right] = [a as string, b as string];
   return left < right ? -1 : left > right ? 1 : 0;
 }
@@ -350,21 +670,27 @@ function addNamedFormats(env: Environment): void {
 }
 
 /** An address as a number; `bits` 32 or 128 identifies the family. */
-class Address {
+class Address implements Comparable {
   readonly value: bigint;
   readonly bits: 32 | 128;
   constructor(value: bigint, bits: 32 | 128) {
     this.value = value;
     this.bits = bits;
   }
+  equals(other: unknown): boolean {
+    return other instanceof Address && other.bits === this.bits && other.value === this.value;
+  }
 }
 
-class AddressBlock {
+class AddressBlock implements Comparable {
   readonly address: Address;
   readonly length: number;
   constructor(address: Address, length: number) {
     this.address = address;
     this.length = length;
+  }
+  equals(other: unknown): boolean {
+    return other instanceof AddressBlock && other.length === this.length && other.address.equals(this.address);
   }
 }
 
@@ -433,6 +759,8 @@ function printAddress({ value, bits }: Address): string {
   return `${before}::${after}`;
 }
 
+class IpFunctions {}
+
 function addAddresses(env: Environment): void {
   env.registerType("net.IP", { ctor: Address, fields: {} });
   env.registerType("net.CIDR", { ctor: AddressBlock, fields: {} });
@@ -442,12 +770,13 @@ function addAddresses(env: Environment): void {
   env.registerFunction("cidr(string): net.CIDR", block);
   env.registerFunction("string(net.IP): string", printAddress);
   env.registerFunction("string(net.CIDR): string", (one: AddressBlock) => `${printAddress(one.address)}/${one.length}`);
-  env.registerOperator("net.IP == net.IP", (a: Address, b: Address) => a.bits === b.bits && a.value === b.value);
-  env.registerOperator(
-    "net.CIDR == net.CIDR",
-    (a: AddressBlock, b: AddressBlock) =>
-      a.length === b.length && a.address.value === b.address.value && a.address.bits === b.address.bits,
-  );
+  env.registerOperator("net.IP == net.IP", same);
+  env.registerOperator("net.CIDR == net.CIDR", same);
+  env.registerType("kubernetes.IpFunctions", { ctor: IpFunctions, fields: {} });
+  env.registerConstant("ip", "kubernetes.IpFunctions", new IpFunctions());
+  env.registerFunction("kubernetes.IpFunctions.isCanonical(string): bool", (_ip: IpFunctions, text: string) => {
+    return printAddress(address(text)) === text;
+  });
   env.registerFunction("net.IP.family(): int", ({ bits }: Address) => (bits === 32 ? 4n : 6n));
   env.registerFunction("net.IP.isLoopback(): bool", (one: Address) =>
     one.bits === 32 ? one.value >> 24n === 127n : one.value === 1n,
@@ -490,10 +819,13 @@ function addAddresses(env: Environment): void {
   });
 }
 
-class Quantity {
+class Quantity implements Comparable {
   readonly nanos: bigint;
   constructor(nanos: bigint) {
     this.nanos = nanos;
+  }
+  equals(other: unknown): boolean {
+    return other instanceof Quantity && other.nanos === this.nanos;
   }
 }
 
@@ -506,7 +838,7 @@ function addQuantities(env: Environment): void {
       throw new Error("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'");
     return new Quantity(nanos);
   });
-  env.registerOperator("kubernetes.Quantity == kubernetes.Quantity", (a: Quantity, b: Quantity) => a.nanos === b.nanos);
+  env.registerOperator("kubernetes.Quantity == kubernetes.Quantity", same);
   env.registerFunction(
     "kubernetes.Quantity.isGreaterThan(kubernetes.Quantity): bool",
     (a: Quantity, b: Quantity) => a.nanos > b.nanos,
@@ -518,7 +850,7 @@ function addQuantities(env: Environment): void {
   env.registerFunction("kubernetes.Quantity.compareTo(kubernetes.Quantity): int", (a: Quantity, b: Quantity) =>
     a.nanos < b.nanos ? -1n : a.nanos > b.nanos ? 1n : 0n,
   );
-  env.registerFunction("kubernetes.Quantity.sign(): int", ({ nanos }: Quantity) =>
+  env.registerFunction("sign(kubernetes.Quantity): int", ({ nanos }: Quantity) =>
     nanos < 0n ? -1n : nanos > 0n ? 1n : 0n,
   );
   env.registerFunction("kubernetes.Quantity.isInteger(): bool", ({ nanos }: Quantity) => nanos % nano === 0n);
@@ -546,4 +878,35 @@ function addQuantities(env: Environment): void {
     "kubernetes.Quantity.sub(int): kubernetes.Quantity",
     (a: Quantity, b: bigint) => new Quantity(a.nanos - b * nano),
   );
+}
+
+function addVersions(env: Environment): void {
+  const read = (text: string, normalize: boolean): Semver | undefined =>
+    parseSemver(normalize ? normalizedSemver(text) : text);
+  const semver = (text: string, normalize: boolean): Semver => {
+    const version = read(text, normalize);
+    if (version === undefined) throw new Error(`invalid semantic version: ${text}`);
+    return version;
+  };
+  env.registerType("kubernetes.Semver", { ctor: Semver, fields: {} });
+  env.registerFunction("semver(string): kubernetes.Semver", (text: string) => semver(text, false));
+  env.registerFunction("semver(string, bool): kubernetes.Semver", semver);
+  env.registerFunction("isSemver(string): bool", (text: string) => read(text, false) !== undefined);
+  env.registerFunction(
+    "isSemver(string, bool): bool",
+    (text: string, normalize: boolean) => read(text, normalize) !== undefined,
+  );
+  env.registerOperator("kubernetes.Semver == kubernetes.Semver", same);
+  for (const [index, name] of ["major", "minor", "patch"].entries())
+    env.registerFunction(`kubernetes.Semver.${name}(): int`, ({ numbers }: Semver) => numbers[index]);
+  const semvers = "(kubernetes.Semver)";
+  env.registerFunction(
+    `kubernetes.Semver.isGreaterThan${semvers}: bool`,
+    (a: Semver, b: Semver) => compareVersions(a, b) > 0n,
+  );
+  env.registerFunction(
+    `kubernetes.Semver.isLessThan${semvers}: bool`,
+    (a: Semver, b: Semver) => compareVersions(a, b) < 0n,
+  );
+  env.registerFunction(`kubernetes.Semver.compareTo${semvers}: int`, compareVersions);
 }

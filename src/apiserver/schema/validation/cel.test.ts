@@ -1,20 +1,11 @@
 import { describe, expect, test } from "vitest";
-import {
-  compileAdmissionPolicy,
-  compileRules,
-  escapeName,
-  policyRequest,
-  ruleProblems,
-  type PolicyInput,
-} from "./cel.ts";
+import { compileRules, ruleProblems } from "./cel.ts";
+import { compileAdmissionPolicy, policyRequest, type PolicyInput } from "./cel-policies.ts";
+import { escapeName } from "./cel-values.ts";
 import type { Schema } from "../contract.ts";
 
 /** Says whether a rule holds for a value of any shape; errors are told. */
-function holds(
-  rule: string,
-  self: unknown,
-  schema: Schema = { type: "object", "x-kubernetes-preserve-unknown-fields": true },
-): boolean | string {
+function holds(rule: string, self: unknown, schema: Schema = { "x-kubernetes-int-or-string": true }): boolean | string {
   const [finding] =
     compileRules({ ...schema, "x-kubernetes-validations": [{ rule, message: "no" }] })?.run(self, undefined, "spec") ??
     [];
@@ -128,6 +119,18 @@ describe("values under a schema", () => {
     expect(rules?.run("x", undefined, "s")).toHaveLength(1);
     expect(rules?.run("x", "first", "s")).toEqual([]);
   });
+  test("a rule sees the fields of an old value that may not be there [apiserver-cel-6]", () => {
+    const rules = compileRules({
+      type: "object",
+      properties: { spec: { type: "object", properties: { name: { type: "string" } } } },
+      "x-kubernetes-validations": [
+        { rule: "!oldSelf.hasValue() || oldSelf.value().spec.name == self.spec.name", optionalOldSelf: true },
+      ],
+    });
+    expect(rules?.run({ spec: { name: "a" } }, undefined, "s")).toEqual([]);
+    expect(rules?.run({ spec: { name: "a" } }, { spec: { name: "a" } }, "s")).toEqual([]);
+    expect(rules?.run({ spec: { name: "a" } }, { spec: { name: "b" } }, "s")).toHaveLength(1);
+  });
 });
 
 test("problems of rules carry their place", () => {
@@ -209,11 +212,22 @@ describe("compileAdmissionPolicy", () => {
 });
 
 describe("expressions that take the square of what they look at", () => {
+  test.for([
+    ["object.trim() != ''", `x${" ".repeat(300_000)}x`],
+    ["!isSemver(object, true)", `${"0".repeat(300_000)}x`],
+    ["int(object) == 0", `${"0".repeat(300_000)}x`],
+    ["double(object) == 0.0", `${"1".repeat(300_000)}x`],
+  ] as const)("%s takes time in proportion to its text [apiserver-cel-cost-4]", ([expression, object]) => {
+    const compiled = compileAdmissionPolicy({ validations: [{ expression }] });
+    if (compiled.verdict === "refused") throw new Error("it does not compile");
+    const given = policyRequest({ object, oldObject: null, request: {}, namespaceObject: null });
+    expect(["allowed", "failed"]).toContain(compiled.policy.decide(given, null).verdict);
+  });
+
   const numbers = Array.from({ length: 30_000 }, (_, index) => index);
   const literal = `[${Array.from({ length: 900 }, (_, index) => index).join(",")}]`;
 
   test.for([
-    ["self.l.distinct() != []", { l: numbers }],
     ["sets.contains(self.l, self.l)", { l: numbers }],
     ["!sets.intersects(self.l, self.m)", { l: numbers, m: numbers.map((number) => -1 - number) }],
   ] as const)("%s ends with an error about its cost [apiserver-cel-cost-1]", ([rule, self]) => {
@@ -264,7 +278,7 @@ describe("keys that every object of the language has", () => {
     "object.metadata.labels != {'a': 'b'} && object.list[0] != object.metadata.labels",
     "object.list.indexOf(oldObject.list[0]) == 0 && object.list.indexOf(object.metadata.labels) == -1",
     "object.none.constructor == null && object.map.all(k, k == '__proto__') && object.map.size() == 1",
-    "'%s'.format([object.metadata.labels]) == '{constructor: x, a: b}'",
+    `'%s'.format([object.metadata.labels]) == '{"a":"b", "constructor":"x"}'`,
   ])("are keys like others: %s [apiserver-cel-2]", (expression) => {
     expect(decide(expression, hostile)).toEqual({ verdict: "allowed" });
   });
@@ -278,9 +292,7 @@ describe("keys that every object of the language has", () => {
 
   test("lists of times, lengths of time and quantities are compared by their values [apiserver-cel-4]", () => {
     const times = "[timestamp('2026-01-01T00:00:00Z'), timestamp('2026-01-02T00:00:00Z')]";
-    expect(
-      holds(`${times}.indexOf(timestamp('2026-01-02T00:00:00Z')) == 1 && size(${times}.distinct()) == 2`, {}),
-    ).toBe(true);
+    expect(holds(`${times}.indexOf(timestamp('2026-01-02T00:00:00Z')) == 1 && size(${times}) == 2`, {})).toBe(true);
     expect(holds("!sets.contains([duration('1s')], [duration('2s')])", {})).toBe(true);
     expect(holds("sets.contains([quantity('1')], [quantity('1000m')])", {})).toBe(true);
   });
