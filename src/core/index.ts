@@ -15,7 +15,7 @@ export { type ReferenceResult, classifyAsReference } from "./config/classify-as-
 export { type ClusterFacts, type ClusterStatus, clusterStatus, allPoolsUpdated } from "./preview/cluster-status.ts";
 export { type Blame, type BlameQuestion, blame } from "./preview/blame.ts";
 export { type DescribedChange, describeDiff, maskChange } from "./config/describe-diff.ts";
-export { type Originals } from "./machine/content-gap.ts";
+export type { Originals } from "./machine/observed-content.ts";
 export { type ConfigChange, diffConfigs } from "./config/diff-configs.ts";
 export { type EffectivePolicies, consequencesOf, defaultPolicies, mergePolicies } from "./config/disruption-policy.ts";
 export { forecastSummary } from "./preview/forecast-summary.ts";

@@ -2,7 +2,7 @@ import type { MachineConfig } from "../api/kinds/machine-config.ts";
 import { annotations, hostPaths } from "../api/names.ts";
 import { type ImagePair, desiredImageOf } from "../core/machine/image-target.ts";
 import type { NodeConfig } from "../core/config/node-config.ts";
-import type { OriginalEntry, Originals } from "../core/machine/content-gap.ts";
+import type { OriginalEntry, Originals } from "../core/machine/observed-content.ts";
 import type { Host } from "../host/host.ts";
 import { holdsPayload, noOriginals, originalOf } from "./observe-host.ts";
 import { readTarget } from "../core/machine/read-config.ts";

@@ -1,5 +1,5 @@
 import { McoError } from "../api/errors.ts";
-import type { Originals } from "../core/machine/content-gap.ts";
+import type { Originals } from "../core/machine/observed-content.ts";
 import type { ImagePair } from "../core/machine/image-target.ts";
 import { localPayloadName } from "../core/machine/image-content-plan.ts";
 import type { HostLedger } from "../host/host.ts";

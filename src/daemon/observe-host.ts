@@ -2,7 +2,7 @@ import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex } from "@noble/hashes/utils.js";
 import { hostPaths } from "../api/names.ts";
 import { type NodeConfig, findUnitIn, managedUnits } from "../core/config/node-config.ts";
-import type { ObservedEntry, OriginalEntry, Originals } from "../core/machine/content-gap.ts";
+import type { ObservedEntry, OriginalEntry, Originals } from "../core/machine/observed-content.ts";
 import { underOneName } from "../core/machine/one-name.ts";
 import { uncovered } from "../core/machine/image-content-plan.ts";
 import { isKubeconfig } from "../core/text/is-kubeconfig.ts";

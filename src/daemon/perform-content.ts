@@ -1,5 +1,6 @@
 import { McoError } from "../api/errors.ts";
-import { type ContentStep, type ObservedContent, type Originals, appendedTo } from "../core/machine/content-gap.ts";
+import { type ContentStep, appendedTo } from "../core/machine/content-gap.ts";
+import type { ObservedContent, Originals } from "../core/machine/observed-content.ts";
 import type { NodeConfig, WantedEntry } from "../core/config/node-config.ts";
 import { decodeBase64 } from "../ignition/data-url.ts";
 import type { Owner } from "../ignition/types.ts";

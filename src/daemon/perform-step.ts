@@ -9,7 +9,7 @@ import {
   findUnitIn,
   managedUnits,
 } from "../core/config/node-config.ts";
-import type { OriginalEntry, Originals } from "../core/machine/content-gap.ts";
+import type { OriginalEntry, Originals } from "../core/machine/observed-content.ts";
 import { originalUnit } from "../core/machine/unit-gap.ts";
 import {
   type Payload,

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { nodeStates } from "../api/names.ts";
-import type { Originals } from "../core/machine/content-gap.ts";
+import type { Originals } from "../core/machine/observed-content.ts";
 import { type Content, MachineHarness } from "../../test/support/machine-harness.ts";
 import { wantsAll } from "../../test/support/how-much.ts";
 

@@ -3,84 +3,9 @@ import { bytesToHex } from "@noble/hashes/utils.js";
 import { decodeBase64 } from "../../ignition/data-url.ts";
 import type { Owner } from "../../ignition/types.ts";
 import type { Change, Op } from "../config/change.ts";
-import {
-  type NodeConfig,
-  type ShippedUnits,
-  type WantedEntry,
-  changesOf,
-  findUnitIn,
-  managedUnits,
-} from "../config/node-config.ts";
+import { type NodeConfig, type WantedEntry, changesOf, findUnitIn, managedUnits } from "../config/node-config.ts";
+import type { ObservedEntry, Originals, OriginalEntry, ObservedContent } from "./observed-content.ts";
 import { type UnitStep, isMask, unitGap } from "./unit-gap.ts";
-
-/** The entry at a path of a machine, as far as a plan needs it. */
-export type ObservedEntry =
-  | {
-      readonly kind: "file";
-      readonly digest: string;
-      readonly mode: number;
-      readonly uid: number;
-      readonly gid: number;
-      /** The file is a kubeconfig: a program of the machine reaches the cluster by it. */
-      readonly isKubeconfig?: boolean;
-    }
-  | { readonly kind: "link"; readonly target: string }
-  | {
-      readonly kind: "folder";
-      readonly mode: number;
-      readonly uid: number;
-      readonly gid: number;
-      /** A file is to be here, and the folder goes away with what earlier configurations brought into it. */
-      readonly goesAway?: boolean;
-    };
-
-/**
- * The state before this suite first managed each item, so that removal can restore it; also the list of managed items.
- */
-export interface Originals {
-  /** Path → the original entry (contents base64), or `null` if there was none. */
-  readonly paths: Readonly<Record<string, OriginalEntry | null>>;
-  /** Paths without an original entry where our image hides what the system itself would ship. */
-  readonly hidden?: readonly string[];
-  /** Unit → its original enablement. */
-  readonly enablement: Readonly<Record<string, string>>;
-  /** Unit → its original links, as path → target; missing for a unit that an earlier release recorded. */
-  readonly links?: Readonly<Record<string, Readonly<Record<string, string>>>>;
-  /** User → original password hash, `null` for none. */
-  readonly passwords: Readonly<Record<string, string | null>>;
-  /** Kernel arguments from provisioning. */
-  readonly kernelArguments: readonly string[];
-  /** Kernel arguments that our updates may have added since the last finished one. */
-  readonly ownKernelArguments: readonly string[];
-}
-
-export type OriginalEntry =
-  | {
-      readonly kind: "file";
-      readonly contents: string;
-      readonly digest: string;
-      readonly mode: number;
-      readonly uid: number;
-      readonly gid: number;
-    }
-  | { readonly kind: "link"; readonly target: string };
-
-/** The observed content of a machine: files, units and accounts, and their recorded originals. */
-export interface ObservedContent {
-  /** Every path in the previous config, the target or the originals; absent paths are missing. */
-  readonly entries: ReadonlyMap<string, ObservedEntry>;
-  readonly enablement: ReadonlyMap<string, string>;
-  /** Links below the folder of units, as path → target; absent if unknown. */
-  readonly links?: ReadonlyMap<string, string>;
-  /** Absent if unknown. */
-  readonly shippedUnits?: ShippedUnits;
-  readonly passwords: ReadonlyMap<string, string>;
-  readonly users: ReadonlyMap<string, number>;
-  readonly groups: ReadonlyMap<string, number>;
-  readonly originals: Originals;
-  /** The previous configuration of the machine; `undefined` if unknown. */
-  readonly previous: NodeConfig | undefined;
-}
 
 /** Steps that apply files, units and accounts. */
 export type ContentStep =

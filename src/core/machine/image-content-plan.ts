@@ -3,15 +3,8 @@ import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
 import { hostPaths } from "../../api/names.ts";
 import { decodeBase64, textOf } from "../../ignition/data-url.ts";
 import { describeChange } from "../config/change.ts";
-import {
-  type ContentGap,
-  type ContentStep,
-  type ObservedContent,
-  type OriginalEntry,
-  type Originals,
-  contentGap,
-  originOfPath,
-} from "./content-gap.ts";
+import { type ContentGap, type ContentStep, contentGap, originOfPath } from "./content-gap.ts";
+import type { ObservedContent, OriginalEntry, Originals } from "./observed-content.ts";
 import type { Payload, PayloadEntry } from "../config/image-content.ts";
 import { isInstallable } from "../config/install-links.ts";
 import { type NodeConfig, type WantedEntry, emptyNodeConfig, findUnitIn, managedUnits } from "../config/node-config.ts";

@@ -1,5 +1,5 @@
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
-import type { Originals } from "./content-gap.ts";
+import type { Originals } from "./observed-content.ts";
 import type { ImagePair } from "./image-target.ts";
 import type { Ledger, ImageContentRecord } from "./observed-node.ts";
 import type { ContentMode } from "../config/node-config.ts";

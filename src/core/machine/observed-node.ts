@@ -1,6 +1,6 @@
 import type { KernelType, NodeConfig, ContentMode } from "../config/node-config.ts";
 import type { Change, Consequence } from "../config/change.ts";
-import type { ObservedContent } from "./content-gap.ts";
+import type { ObservedContent } from "./observed-content.ts";
 
 /** One operating system that a machine can boot. */
 export interface ObservedDeployment {

@@ -1,5 +1,5 @@
 import type { NodeConfig, WantedEntry } from "../config/node-config.ts";
-import type { OriginalEntry, Originals } from "./content-gap.ts";
+import type { OriginalEntry, Originals } from "./observed-content.ts";
 
 /** Where names of entries come from. Through links above it, an entry can have several names. */
 interface Named {

@@ -3,7 +3,7 @@ import type { MachineConfig } from "../../api/kinds/machine-config.ts";
 import type { MachineConfiguration } from "../../api/kinds/machine-configuration.ts";
 import type { NodeConfig } from "../config/node-config.ts";
 import type { StorageOverride } from "../config/reconcilable.ts";
-import type { Originals } from "./content-gap.ts";
+import type { Originals } from "./observed-content.ts";
 import type { ChangePlan } from "./describe-plan.ts";
 import type { MachineFacts } from "./judge-target.ts";
 import type { MachineDocuments, Previous, RefusedTarget } from "./machine-record.ts";

@@ -4,7 +4,7 @@ import type { MachineConfig } from "../../api/kinds/machine-config.ts";
 import { annotations, nodeStates } from "../../api/names.ts";
 import { encodeDataUrl } from "../../ignition/data-url.ts";
 import { observedAs } from "../preview/plan-cluster.ts";
-import type { ObservedEntry, OriginalEntry } from "./content-gap.ts";
+import type { ObservedEntry, OriginalEntry } from "./observed-content.ts";
 import { decidePass } from "./decide-pass.ts";
 import type { ObservedDeployment, ObservedNode } from "./observed-node.ts";
 import type { MachineView } from "./pass-plan.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { emptyNodeConfig } from "../config/node-config.ts";
-import type { OriginalEntry } from "./content-gap.ts";
+import type { OriginalEntry } from "./observed-content.ts";
 import { unitGap } from "./unit-gap.ts";
 
 const at = (path: string) => `/etc/systemd/system/${path}`;

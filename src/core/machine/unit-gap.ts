@@ -19,7 +19,7 @@ import {
 } from "../config/node-config.ts";
 import { templateOf } from "../config/unit-name.ts";
 import { textOf } from "../../ignition/data-url.ts";
-import type { ObservedContent, Originals } from "./content-gap.ts";
+import type { ObservedContent, Originals } from "./observed-content.ts";
 
 /** Steps that apply the enablement of units. */
 export type UnitStep =

@@ -23,7 +23,7 @@ import type { Problem } from "../../ignition/problem.ts";
 import { problemsOfPool } from "../pool/judge-pool.ts";
 import { isControlPlane } from "../pool/member-facts.ts";
 import { type NodeConfig, emptyNodeConfig, type ContentMode } from "../config/node-config.ts";
-import type { ObservedEntry } from "../machine/content-gap.ts";
+import type { ObservedEntry } from "../machine/observed-content.ts";
 import { type Step, planNode } from "../machine/plan-node.ts";
 import { readConfig } from "../machine/read-config.ts";
 import { machineOSConfigOf, switchOf } from "../config/opt-in.ts";
