@@ -211,3 +211,29 @@ test("objects of tenants and nodes that fill whole pages are read in smaller one
   // Pages that were broken off cost no more than those that were read.
   expect(sent).toBeLessThan(2.5 * 500 * large.length);
 });
+
+describe("a stream of lines", () => {
+  async function* chunks(texts: Iterable<string>) {
+    for (const text of texts) yield text;
+  }
+  const linesOf = async (texts: Iterable<string>): Promise<readonly string[]> => {
+    const { kube } = clientOf(() => ({ status: 200, headers: {}, body: chunks(texts) }));
+    const lines: string[] = [];
+    for await (const line of kube.lines("/log", new AbortController().signal)) lines.push(line);
+    return lines;
+  };
+
+  test("is read by lines, wherever its chunks end", async () => {
+    expect(await linesOf(["a", "b\nc\n\nd", "", "e\n", "\nf\n"])).toEqual(["ab", "c", "de", "f"]);
+  });
+
+  test("is given up at a line without end [kube-client-lines-1]", async () => {
+    let sent = 0;
+    function* endless() {
+      const chunk = "a".repeat(1024 * 1024);
+      for (; sent < 1024; sent += 1) yield chunk;
+    }
+    await expect(linesOf(endless())).rejects.toThrow(/^the answer has more than/);
+    expect(sent).toBeLessThan(32);
+  });
+});

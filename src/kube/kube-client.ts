@@ -2,7 +2,7 @@ import { McoError } from "../api/errors.ts";
 import type { KubeObject, Resource } from "../api/schema/object.ts";
 import type { Pod } from "../api/foreign/kubernetes.ts";
 import { type Clock, DeadlineExceeded } from "../ports/clock.ts";
-import type { HttpHandler, HttpRequest, HttpResponse } from "../ports/http.ts";
+import { AnswerTooLong, type HttpHandler, type HttpRequest, type HttpResponse } from "../ports/http.ts";
 import { linkedSignal } from "../ports/linked-signal.ts";
 import type { Random } from "../ports/random.ts";
 import { itemPatch } from "./item-patch.ts";
@@ -145,10 +145,10 @@ const patchTypes = { json: "application/json-patch+json", merge: "application/me
 /** Page size of lists. */
 const pageSize = 500;
 /**
- * Characters of one page. Objects of tenants and nodes may have 1.5 MiB each, and a page of them could not be read at all:
+ * Bytes of one page. Objects of tenants and nodes may have 1.5 MiB each, and a page of them could not be read at all:
  * a larger one is asked for again in smaller pages.
  */
-const mostPageCharacters = 64 * 1024 * 1024;
+const mostPageBytes = 64 * 1024 * 1024;
 const smallerPages = 8;
 /** How often one request is sent at most. */
 const maxAttempts = 10;
@@ -175,15 +175,10 @@ function query(parameters: Readonly<Record<string, string | undefined>>): string
   return parts.length === 0 ? "" : `?${parts.join("&")}`;
 }
 
-/** An answer with more characters than its reader takes. */
-class AnswerTooLong extends Error {
-  override readonly name = "AnswerTooLong";
-}
-
 /** @throws AnswerTooLong and reads no further. */
 async function textOf(body: HttpResponse["body"], most = Number.POSITIVE_INFINITY): Promise<string> {
   const within = (text: string): string => {
-    if (text.length > most) throw new AnswerTooLong(`the answer has more than ${most} characters`);
+    if (text.length > most) throw new AnswerTooLong(most);
     return text;
   };
   if (typeof body === "string") return within(body);
@@ -195,21 +190,33 @@ async function textOf(body: HttpResponse["body"], most = Number.POSITIVE_INFINIT
   return text + decoder.decode();
 }
 
+/**
+ * Characters of one line of a stream: an event carries one object, of a few MiB at most, and a log of a container may be
+ * one line without end.
+ */
+const mostLineCharacters = 16 * 1024 * 1024;
+
+/** @throws AnswerTooLong for a line without end. */
 async function* linesOf(body: HttpResponse["body"]): AsyncIterable<string> {
   if (typeof body === "string" || body instanceof Uint8Array) {
     yield* (await textOf(body)).split("\n").filter((line) => line !== "");
     return;
   }
   const decoder = new TextDecoder();
-  let rest = "";
+  /** The line that has not ended yet. */
+  let begun: string[] = [];
+  let length = 0;
   for await (const chunk of body) {
-    rest += typeof chunk === "string" ? chunk : decoder.decode(chunk, { stream: true });
-    let end = rest.indexOf("\n");
-    while (end >= 0) {
-      const line = rest.slice(0, end);
+    const [first = "", ...more] = (typeof chunk === "string" ? chunk : decoder.decode(chunk, { stream: true })).split(
+      "\n",
+    );
+    begun.push(first);
+    length += first.length;
+    if (length > mostLineCharacters) throw new AnswerTooLong(mostLineCharacters);
+    for (const next of more) {
+      const line = begun.join("");
       if (line !== "") yield line;
-      rest = rest.slice(end + 1);
-      end = rest.indexOf("\n");
+      [begun, length] = [[next], next.length];
     }
   }
 }
@@ -261,15 +268,15 @@ class KubeWire {
    * A server that sends `Retry-After` has not processed the request, so any request can be retried: a few times, within
    * its time limit. All other errors go to the caller, who knows whether the request still matters.
    *
-   * @param most characters of the answer; beyond, rejects with {@link AnswerTooLong}.
+   * @throws AnswerTooLong for an answer beyond the request's `mostBytes`.
    */
-  async exchange(request: HttpRequest, signal: AbortSignal | undefined, most?: number): Promise<unknown> {
+  async exchange(request: HttpRequest, signal: AbortSignal | undefined): Promise<unknown> {
     const endsAt = this.#options.clock.monotonic() + this.#timeoutMs;
     const deadline = this.#options.clock.deadline(this.#timeoutMs, signal);
     try {
       for (let attempt = 1; ; attempt += 1) {
         try {
-          return await this.#exchangeOnce(request, deadline.signal, most);
+          return await this.#exchangeOnce(request, deadline.signal);
         } catch (error) {
           const wait = retryAfterMs(error);
           if (attempt >= maxAttempts || wait === 0 || !isBusy(error)) throw error;
@@ -290,9 +297,9 @@ class KubeWire {
     }
   }
 
-  async #exchangeOnce(request: HttpRequest, signal: AbortSignal, most?: number): Promise<unknown> {
+  async #exchangeOnce(request: HttpRequest, signal: AbortSignal): Promise<unknown> {
     const response = await this.#options.transport(request, signal);
-    const text = await textOf(response.body, most);
+    const text = await textOf(response.body, request.mostBytes);
     this.#report(response.headers);
     if (response.status >= 300) throw refusal(response, text, request);
     if (text === "") return undefined;
@@ -373,7 +380,7 @@ class HttpKubeClient implements KubeClient {
         });
       let page: { items: T[]; metadata: { resourceVersion: string; continue?: string } };
       try {
-        const most = limit === undefined || limit === 1 ? undefined : mostPageCharacters;
+        const most = limit === undefined || limit === 1 ? undefined : mostPageBytes;
         page = await this.#send<typeof page>("GET", target, undefined, given, jsonType, most);
       } catch (error) {
         if (error instanceof AnswerTooLong && limit !== undefined) {
@@ -535,7 +542,7 @@ class HttpKubeClient implements KubeClient {
     body: unknown,
     given: RequestOptions | undefined,
     contentType = jsonType,
-    most?: number,
+    mostBytes?: number,
   ): Promise<Answer> {
     return this.#wire.exchange(
       {
@@ -543,9 +550,9 @@ class HttpKubeClient implements KubeClient {
         target,
         headers: this.#wire.headers(body === undefined ? undefined : contentType),
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+        ...(mostBytes === undefined ? {} : { mostBytes }),
       },
       given?.signal ?? this.#signal,
-      most,
     ) as Promise<Answer>;
   }
 }

@@ -2,6 +2,7 @@ import { utf8ToBytes } from "@noble/hashes/utils.js";
 import type { MachineOSBuild } from "../api/kinds/machine-os-build.ts";
 import { annotations, imageLabels, objects } from "../api/names.ts";
 import { type VisibleFile, recipeVersion } from "../core/build/build-key.ts";
+import { plannedParent } from "../core/build/build-plan.ts";
 import { layerEntries } from "../core/config/image-content.ts";
 import type { Caches } from "../kube/controller.ts";
 import { packLayer } from "../registry/pack-layer.ts";
@@ -24,7 +25,7 @@ export async function buildRequest(
   const has = build.metadata.annotations ?? {};
   const { content } = inputs;
   const runs = has[annotations.buildStrategy] === "build";
-  const parent = parentOf(build, sources.base);
+  const parent = plannedParent(build) ?? { image: sources.base, hasConfigLayer: false };
   const epoch = await observer.epochOf(sources.base, images, signal);
   // Owners that a configuration names are those of the image that it is laid on.
   const owners = await observer.ownersOf(runs ? sources.base : parent.image, content, images, signal);
@@ -78,20 +79,6 @@ function packVisible(visible: readonly VisibleFile[], epoch: number): Uint8Array
     ({ path, contents, mode }) => ({ path, kind: "file", contents, mode, uid: 0, gid: 0 }) as const,
   );
   return packLayer(entries, epoch).bytes;
-}
-
-/** The planned parent image of a build that appends. */
-function parentOf(build: MachineOSBuild, base: string): { readonly image: string; readonly hasConfigLayer: boolean } {
-  try {
-    const read = JSON.parse(build.metadata.annotations?.[annotations.buildBecause] ?? "{}") as {
-      readonly parent?: { readonly image?: unknown; readonly hasConfigLayer?: unknown };
-    };
-    if (typeof read.parent?.image === "string")
-      return { image: read.parent.image, hasConfigLayer: read.parent.hasConfigLayer === true };
-  } catch {
-    // As if nothing had been noted.
-  }
-  return { image: base, hasConfigLayer: false };
 }
 
 /** Files of the cluster that steps see, where there are any. */

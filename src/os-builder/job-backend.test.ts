@@ -6,6 +6,7 @@ import { type ConfigMap, type Job, type Pod, type Secret, kubernetes } from "../
 import { annotations, buildNamespace, labels, namespace } from "../api/names.ts";
 import { buildPaths, printOutcome, readBuildFile } from "../core/build/image-build.ts";
 import { type KubeClient, createKubeClient } from "../kube/kube-client.ts";
+import { AnswerTooLong } from "../ports/http.ts";
 import { silentLogger } from "../ports/logger.ts";
 import { systemClock, systemRandom } from "../ports/node/index.ts";
 import type { BuildRequest } from "./backend.ts";
@@ -396,6 +397,36 @@ describe("builds in Jobs", () => {
     expect((await names()).jobs).toEqual([]);
     await backend.start({ ...request, isolation: "hostUsers" }, never);
     expect((await names()).jobs).toHaveLength(1);
+  });
+
+  test("a log that is longer than asked for is not read: root on a machine of builds speaks for its kubelet [builder-log-1]", async () => {
+    const { kube, backend, pod } = await harness();
+    const asked: number[] = [];
+    const answering: Partial<KubeClient> = {
+      get: (...given) => kube.get(...given),
+      list: (...given) => kube.list(...given),
+      request: ({ mostBytes = Infinity }) => {
+        asked.push(mostBytes);
+        return Promise.reject(new AnswerTooLong(mostBytes));
+      },
+    };
+    const { clock, random, log } = { clock: systemClock, random: systemRandom, log: silentLogger };
+    const reading = jobBackend({
+      kube: answering as KubeClient,
+      clock,
+      random,
+      log,
+      image: "suite",
+      hasProgram: async () => true,
+    });
+    const run = await backend.start(request, never);
+    const state = { running: { startedAt: "2026-01-01T00:00:00Z" } };
+    await pod({
+      phase: "Running",
+      containerStatuses: [{ name: "image-push", image: "", imageID: "", ready: true, restartCount: 0, state }],
+    });
+    expect(await reading.observe(run, never)).toMatchObject({ phase: "Running" });
+    expect(asked).toEqual([8 * 1024 * 1024]);
   });
 
   test("missing inputs are reported before anything is created", async () => {

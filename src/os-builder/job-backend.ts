@@ -324,7 +324,11 @@ class JobBackend implements BuildBackend {
     if (pod === undefined) return "";
     try {
       const target = `${pathOf(kubernetes.Pod, pod.metadata, "log")}?${new URLSearchParams({ container, limitBytes: String(maxLogBytes), ...query }).toString()}`;
-      const text = await this.#options.kube.request({ method: "GET", target, headers: { accept: "*/*" } }, { signal });
+      // A kubelet may send more than it is asked for: root on the machine speaks for it.
+      const text = await this.#options.kube.request(
+        { method: "GET", target, headers: { accept: "*/*" }, mostBytes: maxLogBytes },
+        { signal },
+      );
       return typeof text === "string" ? text : "";
     } catch (error) {
       signal.throwIfAborted();

@@ -10,6 +10,20 @@ export interface HttpRequest {
   /** Names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string | Uint8Array;
+  /**
+   * Bytes of the answer that its reader takes. A transport that meets a longer one reads no further, closes the
+   * connection, and rejects with {@link AnswerTooLong}. Streams are the reader's own concern.
+   */
+  readonly mostBytes?: number;
+}
+
+/** An answer with more bytes than its reader takes. */
+export class AnswerTooLong extends Error {
+  override readonly name = "AnswerTooLong";
+
+  constructor(mostBytes: number) {
+    super(`the answer has more than ${mostBytes} bytes`);
+  }
 }
 
 export interface HttpResponse {

@@ -54,7 +54,7 @@ export async function playSuite(api: Api, suite: Suite, definition: Definition):
       () => api.delete(self),
       ({ status }) => status === 404,
     );
-    // Until then a server that hears of definitions a moment later takes the next one's objects for the former's.
+    // A real API server learns of the deletion through a watch, and serves the kind until then.
     await untilSeen(
       "the kind to be served no more",
       () => api.get(folder),

@@ -12,7 +12,7 @@ import {
   ProvisioningToken,
   kubernetes,
 } from "../../src/api/index.ts";
-import { annotations, joinNamespace, labels, nodeIdentity, objects, signers } from "../../src/api/names.ts";
+import { annotations, joinNamespace, labels, nodeIdentity, signers } from "../../src/api/names.ts";
 import type { Resource } from "../../src/api/schema/object.ts";
 import { bindingController, placeController } from "../../src/controller/binding-controller.ts";
 import { joinController } from "../../src/controller/join-controller.ts";
@@ -29,7 +29,7 @@ import { canariesOf, leaksIn, newCanaries } from "../support/canary.ts";
 import { startBareControlPlane } from "../support/kubernetes/bare-control-plane.ts";
 import { mintCredential } from "../../src/server/join-credential.ts";
 import { authorityOf, hasKubernetes } from "../support/kubernetes/control-plane.ts";
-import { untilAllowed } from "../support/kubernetes/until-allowed.ts";
+import { joiningAccount, joiningUser, letWorkersJoin } from "../support/kubernetes/joining-account.ts";
 import { untilSeen } from "../support/until-seen.ts";
 
 const policy = readFileSync(new URL("../../install/monitoring/audit-policy.yaml", import.meta.url), "utf8");
@@ -43,9 +43,6 @@ const kinds: readonly (Resource & { crd(): unknown })[] = [
   NodeBinding,
   ProvisioningToken,
 ];
-const account = `${objects.nodeBootstrapperPrefix}worker`;
-const joining = { verb: "create", group: "certificates.k8s.io", resource: "certificatesigningrequests" };
-const joiner = `system:serviceaccount:${joinNamespace}:${account}`;
 
 /** The fields of an `audit.k8s.io/v1` Event that are read. */
 interface AuditEvent {
@@ -131,23 +128,9 @@ describe.skipIf(!hasKubernetes)("the audit log of a join", () => {
     await kube.create(kubernetes.ServiceAccount, {
       apiVersion: "v1",
       kind: "ServiceAccount",
-      metadata: { name: account, namespace: joinNamespace },
+      metadata: { name: joiningAccount, namespace: joinNamespace },
     });
-    const group = "rbac.authorization.k8s.io";
-    await kube.create(kubernetes.ClusterRole, {
-      apiVersion: `${group}/v1`,
-      kind: "ClusterRole",
-      metadata: metadata("joins"),
-      rules: [{ apiGroups: ["certificates.k8s.io"], resources: ["certificatesigningrequests"], verbs: ["create"] }],
-    } as never);
-    await kube.create(kubernetes.ClusterRoleBinding, {
-      apiVersion: `${group}/v1`,
-      kind: "ClusterRoleBinding",
-      metadata: metadata("joins"),
-      roleRef: { apiGroup: group, kind: "ClusterRole", name: "joins" },
-      subjects: [{ kind: "User", apiGroup: group, name: joiner }],
-    } as never);
-    await untilAllowed(kube, joiner, joining);
+    await letWorkersJoin(kube, "joins");
     await kube.create(MachineConfigPool, {
       apiVersion: MachineConfigPool.apiVersion,
       kind: MachineConfigPool.kind,
@@ -244,7 +227,7 @@ describe.skipIf(!hasKubernetes)("the audit log of a join", () => {
     for (const line of [
       "Metadata create provisioningtokens audited000",
       "Metadata delete provisioningtokens audited000",
-      `Metadata create serviceaccounts/token ${account}`,
+      `Metadata create serviceaccounts/token ${joiningAccount}`,
       "Metadata create joinplaces place-1",
       "Metadata create nodebindings audited-w1",
       "Metadata create certificatesigningrequests audited",
@@ -256,7 +239,7 @@ describe.skipIf(!hasKubernetes)("the audit log of a join", () => {
     ])
       expect(lines).toContain(line);
     const asked = events.find((event) => inWords(event) === "Metadata create certificatesigningrequests audited");
-    expect(asked?.user.username).toBe(joiner);
+    expect(asked?.user.username).toBe(joiningUser);
     const access = events.filter(({ objectRef }) => objectRef?.resource === "machineconfigurations");
     expect(JSON.stringify(access)).toContain(`"${annotations.configServerAccess}":"insecure"`);
   });

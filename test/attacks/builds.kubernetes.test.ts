@@ -12,8 +12,8 @@ import { buildPodPolicies } from "../../src/operator/admission-policies.ts";
 import { suiteRights } from "../../src/operator/rights.ts";
 import { systemClock, systemFiles, systemProcesses, systemRandom } from "../../src/ports/node/index.ts";
 import { hasKubernetes } from "../support/kubernetes/control-plane.ts";
-import { buildJob } from "../support/pod-templates.ts";
 import { untilAllowed } from "../support/kubernetes/until-allowed.ts";
+import { buildJob } from "../support/pod-templates.ts";
 import { untilSeen } from "../support/until-seen.ts";
 import { attackingJob, attackingPod, podAttacks, refusedFor } from "./build-pods.ts";
 

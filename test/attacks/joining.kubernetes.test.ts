@@ -11,7 +11,7 @@ import {
   kubernetes,
 } from "../../src/api/index.ts";
 import type { Resource } from "../../src/api/schema/object.ts";
-import { joinNamespace, labels, nodeIdentity, objects, signers } from "../../src/api/names.ts";
+import { joinNamespace, labels, nodeIdentity, signers } from "../../src/api/names.ts";
 import { connect } from "../../src/cli/connect.ts";
 import { bindingController, placeController } from "../../src/controller/binding-controller.ts";
 import { joinController } from "../../src/controller/join-controller.ts";
@@ -26,7 +26,7 @@ import { silentLogger } from "../../src/ports/logger.ts";
 import { systemClock, systemFiles, systemProcesses, systemRandom } from "../../src/ports/node/index.ts";
 import { mintCredential } from "../../src/server/join-credential.ts";
 import { hasKubernetes } from "../support/kubernetes/control-plane.ts";
-import { untilAllowed } from "../support/kubernetes/until-allowed.ts";
+import { joiningAccount, letWorkersJoin } from "../support/kubernetes/joining-account.ts";
 import { untilSeen } from "../support/until-seen.ts";
 
 const ports = { clock: systemClock, random: systemRandom, log: silentLogger, journal: memoryJournal() };
@@ -141,26 +141,7 @@ describe.skipIf(!hasKubernetes)("a machine that joins, on a real control plane",
       },
       { owner: prefix },
     );
-    const account = `system:serviceaccount:${joinNamespace}:${objects.nodeBootstrapperPrefix}worker`;
-    const group = "rbac.authorization.k8s.io";
-    await kube.create(kubernetes.ClusterRole, {
-      apiVersion: `${group}/v1`,
-      kind: "ClusterRole",
-      metadata: { name: prefix },
-      rules: [{ apiGroups: ["certificates.k8s.io"], resources: ["certificatesigningrequests"], verbs: ["create"] }],
-    } as never);
-    await kube.create(kubernetes.ClusterRoleBinding, {
-      apiVersion: `${group}/v1`,
-      kind: "ClusterRoleBinding",
-      metadata: { name: prefix },
-      roleRef: { apiGroup: group, kind: "ClusterRole", name: prefix },
-      subjects: [{ kind: "User", apiGroup: group, name: account }],
-    } as never);
-    await untilAllowed(kube, account, {
-      verb: "create",
-      group: "certificates.k8s.io",
-      resource: "certificatesigningrequests",
-    });
+    await letWorkersJoin(kube, prefix);
     // Another test file may still be deleting it.
     await untilSeen(
       `${joinNamespace} is not being deleted`,
@@ -170,7 +151,7 @@ describe.skipIf(!hasKubernetes)("a machine that joins, on a real control plane",
     await kube.apply(kubernetes.Namespace, { metadata: { name: joinNamespace } }, { owner: prefix });
     await kube.apply(
       kubernetes.ServiceAccount,
-      { metadata: { name: `${objects.nodeBootstrapperPrefix}worker`, namespace: joinNamespace } },
+      { metadata: { name: joiningAccount, namespace: joinNamespace } },
       { owner: prefix },
     );
     const ending = new AbortController();
@@ -194,7 +175,7 @@ describe.skipIf(!hasKubernetes)("a machine that joins, on a real control plane",
     await kube.delete(kubernetes.ClusterRoleBinding, { name: prefix });
     await kube.delete(kubernetes.ClusterRole, { name: prefix });
     await kube.delete(kubernetes.ServiceAccount, {
-      name: `${objects.nodeBootstrapperPrefix}worker`,
+      name: joiningAccount,
       namespace: joinNamespace,
     });
     for (const kind of kinds)

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { MachineOSBuild } from "../../api/kinds/machine-os-build.ts";
-import { annotations } from "../../api/names.ts";
+import { annotations, labels } from "../../api/names.ts";
 import { buildName, repeatName } from "./build-key.ts";
 import { type PlanFacts, attachedTo, currentBuildOf, nextBuildName, planBuild, superseded } from "./build-plan.ts";
 
@@ -38,6 +38,7 @@ function build(
         [annotations.contentKey]: key,
         [annotations.parentKey]: parentKey,
         [annotations.imageContent]: "full",
+        [annotations.buildStrategy]: "build",
         ...has,
       },
     },
@@ -155,6 +156,66 @@ describe("the cheapest way to an image", () => {
         ]),
       ).strategy,
     ).toBe("build");
+  });
+
+  describe("an image that came with an installation, which the author of one MachineOSConfig chose,", () => {
+    const chosen = (more: Parameters<typeof build>[1] = {}) => {
+      const made = build("chosen", { config: "infra", ...more, has: { [annotations.buildStrategy]: "reuse" } });
+      return { ...made, metadata: { ...made.metadata, labels: { [labels.preBuiltImage]: "true" } } };
+    };
+    const onIt = (name: string, has: Readonly<Record<string, string>>, config = "infra") =>
+      build(name, { config, image: digest("2"), created: "2026-01-02T00:00:00Z", has });
+    const parent = JSON.stringify({ parent: { image: digest("1"), hasConfigLayer: false } });
+    const appended = onIt("appended", { [annotations.buildStrategy]: "append", [annotations.buildBecause]: parent });
+    const again = onIt("again", { [annotations.buildStrategy]: "reuse", [annotations.reusedFrom]: "chosen" });
+    const recalled = onIt("recalled", { [annotations.buildStrategy]: "reuse" });
+    const other = { [annotations.contentKey]: otherKey };
+
+    test.for([
+      { title: "itself", builds: [chosen()] },
+      { title: "taken once more", builds: [chosen(), again] },
+      { title: "taken once more, after the first build was deleted", builds: [again] },
+      { title: "published again", builds: [recalled] },
+      { title: "below a configuration", builds: [chosen(), appended] },
+      { title: "below a configuration, after its build was deleted", builds: [appended] },
+      {
+        title: "below what another pool took",
+        builds: [chosen(), onIt("taken", { ...again.metadata.annotations }, "edge")],
+      },
+    ])("counts for no other pool: $title [attack-builds-12]", ({ builds }) => {
+      expect(planBuild(facts(builds)).strategy).toBe("build");
+      // Nor is it what another configuration is laid on.
+      const parents = builds.map((each) => ({
+        ...each,
+        metadata: { ...each.metadata, annotations: { ...each.metadata.annotations, ...other } },
+      }));
+      const plan = planBuild(facts(parents));
+      expect(plan.strategy).toBe("build");
+      expect(planBuild(facts(builds)).turnedDown).toContainEqual({
+        strategy: "reuse",
+        because: expect.stringContaining("came with an installation") as string,
+      });
+    });
+
+    test("counts for its own pool", () => {
+      expect(planBuild(facts([chosen({ config: "worker" })]))).toMatchObject({ strategy: "reuse" });
+    });
+  });
+
+  test.for([
+    { title: "laid on the base", parent: `mirror.example.com/os@sha256:${"b".repeat(64)}` },
+    { title: "laid on an image whose packages the cluster installed", parent: digest("1") },
+  ])("an image of another pool that was $title counts", ({ parent }) => {
+    const below = build("below", { config: "infra", has: { [annotations.contentKey]: otherKey } });
+    const made = build("made", {
+      config: "infra",
+      image: digest("2"),
+      has: {
+        [annotations.buildStrategy]: "append",
+        [annotations.buildBecause]: JSON.stringify({ parent: { image: parent, hasConfigLayer: false } }),
+      },
+    });
+    expect(planBuild(facts([below, made]))).toMatchObject({ strategy: "reuse", from: { metadata: { name: "made" } } });
   });
 
   test("what the registry lost is neither taken again nor a parent, and that is said", () => {

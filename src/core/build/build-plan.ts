@@ -1,5 +1,5 @@
 import type { MachineOSBuild } from "../../api/kinds/machine-os-build.ts";
-import { annotations } from "../../api/names.ts";
+import { annotations, labels } from "../../api/names.ts";
 import { buildName, repeatName } from "./build-key.ts";
 import { type BuildState, hasEnded, stateOfBuild } from "../config/build-phase.ts";
 
@@ -50,6 +50,52 @@ export function imageOf(build: MachineOSBuild): string | undefined {
 
 /** Whether a build only reuses another build's image. */
 export const isAttached = (build: MachineOSBuild): boolean => of(build, annotations.buildStrategy) === "reuse";
+
+/** The image that a build lays its layer on, as planned; `undefined`: none was noted. */
+export function plannedParent(
+  build: MachineOSBuild,
+): { readonly image: string; readonly hasConfigLayer: boolean } | undefined {
+  try {
+    const read = JSON.parse(of(build, annotations.buildBecause) ?? "{}") as {
+      readonly parent?: { readonly image?: unknown; readonly hasConfigLayer?: unknown };
+    };
+    return typeof read.parent?.image === "string"
+      ? { image: read.parent.image, hasConfigLayer: read.parent.hasConfigLayer === true }
+      : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+const digestIn = (pullspec: string): string => pullspec.slice(pullspec.indexOf("@") + 1);
+
+/**
+ * Whether a build's image was made from the base image on, as the builds that are left show. An image that came with an
+ * installation was chosen by the author of one MachineOSConfig, with whatever content, and so was what stands on it.
+ */
+function isMadeFromBase(
+  build: MachineOSBuild,
+  { base, builds }: Pick<PlanFacts, "base" | "builds">,
+  seen = new Set<string>(),
+): boolean {
+  const { name, labels: given } = build.metadata;
+  if (given?.[labels.preBuiltImage] !== undefined || seen.has(name)) return false;
+  seen.add(name);
+  const standsOn = (is: (other: MachineOSBuild) => boolean) =>
+    builds.some((other) => is(other) && isMadeFromBase(other, { base, builds }, seen));
+  switch (of(build, annotations.buildStrategy)) {
+    case "build":
+      return true;
+    case "append": {
+      const parent = plannedParent(build)?.image ?? base;
+      return digestIn(parent) === digestIn(base) || standsOn((other) => imageOf(other) === parent);
+    }
+    case "reuse":
+      return standsOn((other) => other.metadata.name === of(build, annotations.reusedFrom));
+    default:
+      return false;
+  }
+}
 
 /** Builds in a deterministic order: oldest first. */
 const inOrder = (builds: readonly MachineOSBuild[]): readonly MachineOSBuild[] =>
@@ -105,7 +151,8 @@ function planReuse(facts: PlanFacts, turnedDown: RejectedStrategy[]): BuildPlan 
     ),
   );
   const own = same.filter((build) => build.spec.machineOSConfig.name === machineOSConfig);
-  const candidates = facts.forced ? own : [...own, ...same.filter((build) => !own.includes(build))];
+  const others = same.filter((build) => !own.includes(build) && isMadeFromBase(build, facts));
+  const candidates = facts.forced ? own : [...own, ...others];
   const finished = candidates.find((build) => imageOf(build) !== undefined);
   if (finished !== undefined)
     return {
@@ -125,14 +172,17 @@ function planReuse(facts: PlanFacts, turnedDown: RejectedStrategy[]): BuildPlan 
       turnedDown,
     };
   const lost = same.find((build) => of(build, annotations.imageLost) !== undefined);
+  const foreign = same.find((build) => !own.includes(build) && !others.includes(build));
   turnedDown.push({
     strategy: "reuse",
     because:
       lost !== undefined
         ? `the registry does not have the image of ${lost.metadata.name} any more`
-        : facts.forced && same.length > 0
-          ? "a rebuild was asked for"
-          : "no build of this key has an image, or runs",
+        : foreign !== undefined
+          ? `the image of ${foreign.metadata.name} came with an installation, or stands on one that did, and counts for ${foreign.spec.machineOSConfig.name} alone`
+          : facts.forced && same.length > 0
+            ? "a rebuild was asked for"
+            : "no build of this key has an image, or runs",
   });
   return undefined;
 }
@@ -152,7 +202,8 @@ function planMaking(facts: PlanFacts, turnedDown: RejectedStrategy[]): BuildPlan
     (build) =>
       imageOf(build) !== undefined &&
       of(build, annotations.parentKey) === facts.parentKey &&
-      imageOf(build)?.startsWith(`${facts.repository}@`) === true,
+      imageOf(build)?.startsWith(`${facts.repository}@`) === true &&
+      (build.spec.machineOSConfig.name === facts.machineOSConfig || isMadeFromBase(build, facts)),
   );
   const image = parent === undefined ? undefined : imageOf(parent);
   if (parent !== undefined && image !== undefined)

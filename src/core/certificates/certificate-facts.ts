@@ -52,7 +52,7 @@ export function certificatesOf(bundle: string): readonly BundledCertificate[] {
   return reading.verdict === "read" ? reading.certificates : [];
 }
 
-/** Why nobody should trust by a bundle; `undefined`: it can be read and holds a certificate. */
+/** Why a bundle cannot be trusted; `undefined`: it can be read and holds a certificate. */
 export function bundleProblem(bundle: string): string | undefined {
   const reading = readBundle(bundle);
   if (reading.verdict === "unreadable") return `cannot be read as certificates: ${reading.problem}`;

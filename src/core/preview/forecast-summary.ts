@@ -62,7 +62,8 @@ function ofPool(pool: Changing): string {
 
 /**
  * What a change would do, in at most `mostWarnings` sentences: for the `Warning:` lines that kubectl prints. Pools that
- * would not render come first, then machines that cannot have what their pool gets, then pools that change, then conflicts that `changed` brings or meets.
+ * would not render come first, then machines that cannot have what their pool gets, then pools that change, then
+ * conflicts that `changed` brings or meets.
  */
 export function forecastSummary(
   forecast: Pick<ClusterForecast, "pools" | "unfitMachines">,

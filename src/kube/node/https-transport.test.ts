@@ -55,8 +55,8 @@ function transportOn(connection: Connection, files: Record<string, string> = {})
     environment: {},
   });
   closers.push(() => transport.close());
-  const ask = (method = "GET") =>
-    transport.exchange({ method, target: "/", headers: {} }, new AbortController().signal);
+  const ask = (method = "GET", more: { readonly mostBytes?: number } = {}) =>
+    transport.exchange({ method, target: "/", headers: {}, ...more }, new AbortController().signal);
   return { disk, ask };
 }
 
@@ -147,4 +147,35 @@ test("an answer that is cut short is a failure", async () => {
   });
   const { ask } = transportOn({ server: url, ca: authority.certificate });
   await expect(ask()).rejects.toThrow();
+});
+
+test("an answer without end is read up to what its reader takes, and its connection closed [kube-transport-1]", async () => {
+  let sent = 0;
+  const chunk = Buffer.alloc(64 * 1024, "a");
+  const closed = Promise.withResolvers<void>();
+  const { url } = await serve((_, response) => {
+    response.once("close", () => closed.resolve());
+    const more = () => {
+      while (!response.destroyed) {
+        sent += chunk.length;
+        if (!response.write(chunk)) return;
+      }
+    };
+    response.on("drain", more);
+    more();
+  });
+  const { ask } = transportOn({ server: url, ca: authority.certificate });
+  const mostBytes = 1024 * 1024;
+  await expect(ask("GET", { mostBytes })).rejects.toThrow(`more than ${mostBytes} bytes`);
+  await closed.promise;
+  // What lies in the buffers of both ends is some MiB.
+  expect(sent).toBeLessThan(64 * 1024 * 1024);
+});
+
+test("an answer of exactly what its reader takes is read", async () => {
+  const { url } = await serve((_, response) => response.end("12345"));
+  const { ask } = transportOn({ server: url, ca: authority.certificate });
+  expect((await ask("GET", { mostBytes: 5 })).body).toBe("12345");
+  await expect(ask("GET", { mostBytes: 4 })).rejects.toThrow("more than 4 bytes");
+  expect((await ask()).body).toBe("12345");
 });

@@ -1,9 +1,9 @@
 import { Agent, request as httpsRequest } from "node:https";
-import { Agent as HttpAgent, request as httpRequest } from "node:http";
+import { Agent as HttpAgent, type IncomingMessage, request as httpRequest } from "node:http";
 import { McoError } from "../../api/errors.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Files } from "../../ports/files.ts";
-import type { HttpHandler, HttpRequest, HttpResponse } from "../../ports/http.ts";
+import { AnswerTooLong, type HttpHandler, type HttpRequest, type HttpResponse } from "../../ports/http.ts";
 import type { Processes } from "../../ports/process.ts";
 import { type Credentials, keepCredentials } from "../credentials.ts";
 import type { Connection } from "../kubeconfig.ts";
@@ -20,6 +20,12 @@ export interface HttpsTransportOptions {
 
 /** Concurrent requests; watches have their own connections. */
 const maxRequestSockets = 32;
+
+/**
+ * Bytes of an answer whose reader names no number. An API server passes on what a kubelet sends as a log, without a
+ * bound of its own; and Node.js has no longer strings than 512 Mi characters.
+ */
+const mostAnswerBytes = 400 * 1024 * 1024;
 
 export interface HttpsTransport {
   readonly exchange: HttpHandler;
@@ -40,6 +46,18 @@ const codeOf = (error: unknown): string =>
 /** Error codes of a kept-alive connection that the server had closed before it was reused. */
 class StaleConnection extends Error {
   override readonly name = "StaleConnection";
+}
+
+/** @throws AnswerTooLong once more than `most` bytes have come; the connection is closed. */
+async function bodyOf(incoming: IncomingMessage, most: number): Promise<string> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of incoming as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes > most) throw new AnswerTooLong(most);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString("utf8");
 }
 
 /**
@@ -144,10 +162,10 @@ export function httpsTransport(options: HttpsTransportOptions): HttpsTransport {
           resolve({ status, headers, body: incoming });
           return;
         }
-        const chunks: Buffer[] = [];
-        incoming.on("data", (chunk: Buffer) => chunks.push(chunk));
-        incoming.once("end", () => resolve({ status, headers, body: Buffer.concat(chunks).toString("utf8") }));
-        incoming.once("error", reject);
+        bodyOf(incoming, request.mostBytes ?? mostAnswerBytes).then(
+          (body) => resolve({ status, headers, body }),
+          reject,
+        );
       });
       outgoing.end(body);
     });

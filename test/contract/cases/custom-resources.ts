@@ -102,7 +102,7 @@ export const customResourcesCases: readonly ContractCase[] = [
       });
       await api.delete(crd);
       expect((await api.get(crd)).at("metadata.deletionTimestamp")).toBeDefined();
-      // A real server's handler of custom objects hears of the deletion a little later.
+      // A real API server learns of the deletion through a watch.
       await eventually(async () =>
         expect((await api.post(`${path}?dryRun=All`, widget(group, "late"))).at("message")).toBe(
           `widgets.${group} "late" is forbidden: create not allowed while custom resource definition is terminating`,

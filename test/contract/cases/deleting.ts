@@ -5,8 +5,8 @@ import {
   configMap,
   core,
   created,
-  eventually,
   deployment,
+  eventually,
   names,
   pod,
   readyPod,
@@ -150,7 +150,7 @@ export const deletingCases: readonly ContractCase[] = [
     title: "default namespaces exist, have a service account, and cannot be deleted",
     async run(api) {
       for (const name of ["default", "kube-system", "kube-node-lease"])
-        // A real server's controller makes the account a little after the namespace.
+        // On a real cluster a controller creates the account after the namespace.
         await eventually(async () =>
           expect((await api.get(core(name, "serviceaccounts", "default"))).status).toBe(200),
         );

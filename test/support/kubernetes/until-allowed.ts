@@ -9,7 +9,7 @@ export interface Ask {
   readonly namespace?: string;
 }
 
-/** Waits until the API server has read the bindings that allow a user a request: it hears of them after they are stored. */
+/** Waits until the API server allows a user a request. Its authorizer learns of new bindings through a watch. */
 export async function untilAllowed(admin: KubeClient, user: string, ask: Ask): Promise<void> {
   await untilSeen(
     `${user} may ${ask.verb} ${ask.resource}`,

@@ -460,7 +460,7 @@ function printNumber(value: number): string {
   if (!Number.isFinite(value)) return Number.isNaN(value) ? "NaN" : value > 0 ? "+Inf" : "-Inf";
   const [digits = "", power = "0"] = value.toExponential().split("e");
   const exponent = Number(power);
-  if (value === 0 || (exponent >= -4 && exponent < 21 && Math.abs(exponent) < 6)) return String(value);
+  if (value === 0 || (exponent >= -4 && exponent < 6)) return String(value);
   return `${digits}e${exponent < 0 ? "-" : "+"}${String(Math.abs(exponent)).padStart(2, "0")}`;
 }
 

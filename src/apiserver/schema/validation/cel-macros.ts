@@ -52,7 +52,7 @@ interface PairMacro {
   /** Whether each expression must be true or false. */
   readonly isPredicate: boolean;
   result(checker: Checker, transformed: Type, key: Type, at: ASTNode): Type;
-  /** @param keys of the pairs, beside their results. */
+  /** The value of the whole macro. */
   collect(results: Results): unknown;
 }
 
