@@ -15,6 +15,7 @@ const changing = (pool: string, osImage: OSImageQuestion | undefined): PoolForec
   paused: false,
   changes: [],
   because: [],
+  services: [],
   irreconcilable: [],
   warnings: [],
   nodes: [{ node: `${pool}-0`, drains: true, reboots: true, actions: [], disruption: "reboot" }],

@@ -18,6 +18,7 @@ const pool = (name: string, more: Partial<Extract<PoolForecast, { verdict: "chan
   to: `rendered-${name}-1`,
   paused: false,
   changes: [],
+  services: [],
   because: [],
   irreconcilable: [],
   warnings: [],

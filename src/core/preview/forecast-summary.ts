@@ -1,6 +1,6 @@
 import { certificatePaths } from "../certificates/machine-certificates.ts";
 import { maskText } from "../text/mask-secrets.ts";
-import type { ClusterForecast, PoolForecast } from "./plan-cluster.ts";
+import { type ClusterForecast, type PoolForecast, missingServiceText } from "./plan-cluster.ts";
 import { andMore } from "../text/list-text.ts";
 
 /** How many warnings users still read below a command. */
@@ -62,7 +62,7 @@ function ofPool(pool: Changing): string {
 
 /**
  * What a change would do, in at most `mostWarnings` sentences: for the `Warning:` lines that kubectl prints. Pools that
- * would not render come first, then machines that cannot have what their pool gets, then pools that change, then
+ * would not render come first, then machines that cannot have what their pool gets, then services that they do not have, then pools that change, then
  * conflicts that `changed` brings or meets.
  */
 export function forecastSummary(
@@ -93,6 +93,7 @@ export function forecastSummary(
     ...refused,
     ...unreachable,
     ...(forecast.unfitMachines ?? []),
+    ...changing.flatMap(({ pool, services }) => services.map((one) => missingServiceText(pool, one))),
     ...changing.filter(({ irreconcilable }) => irreconcilable.length === 0).map(ofPool),
     ...conflicts,
   ].map((text) => clipWarning(maskText(text)));

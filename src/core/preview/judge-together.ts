@@ -3,18 +3,45 @@ import { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import { labels } from "../../api/names.ts";
 import { type KubeObject, selectorMatches } from "../../api/schema/object.ts";
 import type { Problem } from "../../ignition/problem.ts";
+import { MachineConfiguration } from "../../api/kinds/machine-configuration.ts";
 import { membersOf } from "../config/is-rendered.ts";
+import { problemsOfServices } from "../config/policy-services.ts";
+import { readConfig } from "../machine/read-config.ts";
 import { renderForPool } from "../render/render-for-pool.ts";
 
 /** Pools that select their own role alone; every other pool selects that of workers too. */
 const builtInRoles = ["master", "worker", "arbiter"];
 
-/**
- * What is wrong with MachineConfigs beside each other, by the name of the object (`MachineConfig/99-worker-x`): a pool
- * would not render them together. Pools that are not among the manifests are taken to select by role, as pools do.
- */
+/** What is wrong with manifests beside each other, by the name of the object (`MachineConfig/99-worker-x`). */
 export function problemsTogether(manifests: readonly KubeObject[]): ReadonlyMap<string, readonly Problem[]> {
   const configs = manifests.filter(isMachineConfig);
+  return new Map([...refusedTogether(manifests, configs), ...withoutServices(manifests, configs)]);
+}
+
+/** Disruption policies that act on services which none of the MachineConfigs brings; without any nothing is known. */
+function withoutServices(
+  manifests: readonly KubeObject[],
+  configs: readonly MachineConfig[],
+): readonly (readonly [string, readonly Problem[]])[] {
+  if (configs.length === 0) return [];
+  const read = configs.flatMap((config) => {
+    const result = readConfig(config);
+    return result.verdict === "read" ? [result.wanted.config] : [];
+  });
+  return manifests.filter(isMachineConfiguration).map((object) => {
+    const problems = problemsOfServices(object.spec?.nodeDisruptionPolicy, read, "the given manifests");
+    return [`${MachineConfiguration.kind}/${object.metadata.name}`, problems];
+  });
+}
+
+/**
+ * MachineConfigs that a pool would not render together. Pools that are not among the manifests are taken to select by
+ * role, as pools do.
+ */
+function refusedTogether(
+  manifests: readonly KubeObject[],
+  configs: readonly MachineConfig[],
+): ReadonlyMap<string, readonly Problem[]> {
   const given = poolsIn(manifests);
   const found = new Map<string, Map<string, Problem>>();
   for (const pool of [...given, ...poolsOfRoles(configs, given)]) {
@@ -34,6 +61,8 @@ export function problemsTogether(manifests: readonly KubeObject[]): ReadonlyMap<
 
 const isMachineConfig = (object: KubeObject): object is MachineConfig =>
   object.kind === MachineConfig.kind && object.apiVersion === MachineConfig.apiVersion;
+const isMachineConfiguration = (object: KubeObject): object is MachineConfiguration =>
+  object.kind === MachineConfiguration.kind && object.apiVersion === MachineConfiguration.apiVersion;
 const poolsIn = (manifests: readonly KubeObject[]): readonly MachineConfigPool[] =>
   manifests.flatMap((one) =>
     one.kind === MachineConfigPool.kind && one.apiVersion === MachineConfigPool.apiVersion

@@ -160,6 +160,38 @@ describe("planCluster", () => {
     });
   });
 
+  const restarting = (service: string) =>
+    ({
+      metadata: { name: "cluster" },
+      spec: {
+        nodeDisruptionPolicy: {
+          files: [{ path: "/etc/x", actions: [{ type: "Restart", restart: { serviceName: service } }] }],
+        },
+      },
+    }) as MachineConfiguration;
+  const field = "spec.nodeDisruptionPolicy.files[0].actions[0].restart.serviceName";
+
+  test("a service that no machine has is named before an update restarts it [plan-services-1]", () => {
+    const standing = { ...before, machineConfiguration: restarting("app-typo.service") };
+    const x = config("99-worker-x", "worker", { "/etc/x": "1" });
+    const after = { ...standing, machineConfigs: [...standing.machineConfigs, x] };
+    expect(planCluster(standing, after).warnings).toEqual([
+      expect.stringMatching(/^pool worker: no MachineConfig of pool worker brings app-typo\.service: .* degraded; /),
+    ]);
+    // The policy and what it concerns in one change: said once.
+    expect(planCluster(before, after).warnings).toHaveLength(1);
+  });
+
+  test("a policy that names such a service is named with its field, once [plan-services-2]", () => {
+    const after = { ...before, machineConfiguration: restarting("chornyd.service") };
+    expect(planCluster(before, after).warnings).toEqual([
+      expect.stringMatching(
+        new RegExp(`^MachineConfiguration/cluster: ${field.replace(/[.[\]]/g, "\\$&")}: .*did you mean chronyd`),
+      ),
+    ]);
+    expect(planCluster(after, after).warnings).toEqual([]);
+  });
+
   test("an outdated machine gets all changes that it missed", () => {
     const stale = renderedName("worker", [config("00-worker", "worker", { "/etc/old": "1" })]);
     const objects: ClusterObjects = {

@@ -25,6 +25,7 @@ import { isControlPlane } from "../pool/member-facts.ts";
 import { type NodeConfig, emptyNodeConfig, type ContentMode } from "../config/node-config.ts";
 import type { ObservedEntry } from "../machine/observed-content.ts";
 import { type Step, planNode } from "../machine/plan-node.ts";
+import { type ServiceProblem, problemOfService, problemsOfServices } from "../config/policy-services.ts";
 import { readConfig } from "../machine/read-config.ts";
 import { machineOSConfigOf, switchOf } from "../config/opt-in.ts";
 import { poolOfNode } from "../pool/pool-of-node.ts";
@@ -81,6 +82,8 @@ export type PoolForecast =
       readonly paused: boolean;
       readonly changes: readonly ConfigChange[];
       readonly because: readonly Because[];
+      /** Services that machines are to reload or restart, and probably do not have. */
+      readonly services: readonly ServiceProblem[];
       /** Why machines would refuse the config before a drain, although the pool renders. */
       readonly irreconcilable: readonly Irreconcilable[];
       /** What rendering warns of now, and did not before the change. */
@@ -234,17 +237,51 @@ export function planCluster(before: ClusterObjects, changed: ClusterObjects): Cl
     ofKernels: kernelWarnings(pool, before, after),
   }));
   const unfitMachines = pools.flatMap(({ ofKernels }) => ofKernels);
+  const forecasts = pools.map(({ forecast }) => forecast);
   return {
     refusals: [...settings.refusals, ...findings.refusals],
     warnings: [
       ...settings.warnings,
       ...findings.warnings,
       ...pools.flatMap(({ ofImages, ofKernels }) => [...ofImages, ...ofKernels]),
+      ...serviceWarnings(forecasts, before, after),
     ],
-    pools: pools.map(({ forecast }) => forecast),
+    pools: forecasts,
     ...(unfitMachines.length === 0 ? {} : { unfitMachines }),
   };
 }
+
+/** Services that machines are asked to reload or restart, and those of new policies that nothing asks for yet. */
+function serviceWarnings(
+  pools: readonly PoolForecast[],
+  before: ClusterObjects,
+  after: ClusterObjects,
+): readonly string[] {
+  const asked = pools.flatMap((pool) =>
+    pool.verdict === "changes"
+      ? pool.services.map((one) => ({ ...one, text: missingServiceText(pool.pool, one) }))
+      : [],
+  );
+  const problemsIn = ({ machineConfiguration, machineConfigs }: ClusterObjects) => {
+    const policies = machineConfiguration?.spec?.nodeDisruptionPolicy;
+    if (policies === undefined) return [];
+    const configs = machineConfigs.flatMap((config) => decoded(config) ?? []);
+    return problemsOfServices(policies, configs, "the cluster");
+  };
+  const stood = problemsIn(before);
+  const isNew = (problem: ServiceProblem) =>
+    !stood.some((one) => equalValues(one, problem)) && !asked.some(({ service }) => service === problem.service);
+  return [
+    ...asked.map(({ text }) => text),
+    ...problemsIn(after)
+      .filter(isNew)
+      .map(({ path, reason, remedy }) => `MachineConfiguration/cluster: ${path}: ${reason}; ${remedy}`),
+  ];
+}
+
+/** A warning about a service that machines of a pool are asked to reload or restart. */
+export const missingServiceText = (pool: string, { reason, remedy }: ServiceProblem): string =>
+  `pool ${pool}: ${reason}; ${remedy}`;
 
 /** The findings about each new or changed MachineConfig and pool by itself. */
 function findingsOf(before: ClusterObjects, after: ClusterObjects): Pick<ClusterForecast, "refusals" | "warnings"> {
@@ -338,6 +375,7 @@ function forecastPool(pool: MachineConfigPool, before: ClusterObjects, after: Cl
   if (now.verdict === "refused") return { pool: name, verdict: "refused", refusals: now.refusals };
   const to = now.config;
   if (from?.metadata.name === to.metadata.name) return { pool: name, verdict: "unchanged", rendered: to.metadata.name };
+  const machines = forecastMachines(pool, from, to, before, after);
   const osImage = questionOf(from, to, imageContentOf(pool, after.machineOSConfigs ?? []) !== undefined);
   return {
     pool: name,
@@ -346,7 +384,8 @@ function forecastPool(pool: MachineConfigPool, before: ClusterObjects, after: Cl
     to: to.metadata.name,
     paused: pool.spec.paused === true,
     changes: diffConfigs(from, to),
-    ...forecastMachines(pool, from, to, before, after),
+    ...machines,
+    services: servicesOf(name, machines.because, decoded(to)),
     irreconcilable: [
       ...irreconcilableBetween(from, to, overrides),
       ...refusedBeforeDrain(from, to, imageContentOf(pool, after.machineOSConfigs ?? [])),
@@ -354,6 +393,20 @@ function forecastPool(pool: MachineConfigPool, before: ClusterObjects, after: Cl
     warnings: now.warnings.filter(isNewSince(then?.verdict === "rendered" ? then.warnings : [])),
     ...(osImage === undefined ? {} : { osImage }),
   };
+}
+
+/** Services that an update asks for and that machines of the pool probably do not have. */
+function servicesOf(
+  pool: string,
+  because: readonly Because[],
+  target: NodeConfig | undefined,
+): readonly ServiceProblem[] {
+  if (target === undefined || because.some(({ consequence }) => consequence.kind === "reboot")) return [];
+  return because.flatMap(({ consequence }) => {
+    if (consequence.kind !== "reload" && consequence.kind !== "restart") return [];
+    const problem = problemOfService(consequence.unit, [target], `pool ${pool}`);
+    return problem === undefined ? [] : [problem];
+  });
 }
 
 /** What machines refuse of the config before they drain. @param content what images of the pool contain. */
