@@ -70,6 +70,13 @@ describe("paths that no disk can hold", () => {
     expect(plan.out).not.toContain("drain");
   });
 
+  test("what is wrong with one object alone is said once by mco plan [refused-manifests-22]", async () => {
+    const appending = `{path: /etc/notes, mode: 0644, append: [{source: "data:,x"}]}`;
+    const { plan } = await judge(machineConfig("70-worker-notes", storage(appending)));
+    expect(plan.out.match(/\/etc\/notes/g)).toHaveLength(1);
+    expect(plan.out).toContain("pool worker: would not render\n  70-worker-notes is refused, as said above\n");
+  });
+
   test("each of the two is taken by itself, and one object may go from the one to the other [refused-manifests-2]", async () => {
     for (const one of [above, below, inside]) {
       const { validate, plan } = await judge(one);

@@ -19,20 +19,25 @@ export function describePlan(forecast: ClusterForecast): readonly string[] {
     if (remedy !== undefined) lines.push(`         ${remedy}`);
   }
   for (const warning of forecast.warnings) lines.push(`warning: ${warning}`);
-  for (const pool of forecast.pools) lines.push(...(lines.length === 0 ? [] : [""]), ...describePool(pool));
+  const alone = new Set(forecast.refusals.map(({ object }) => object));
+  for (const pool of forecast.pools) lines.push(...(lines.length === 0 ? [] : [""]), ...describePool(pool, alone));
   return lines;
 }
 
-function describePool(pool: PoolForecast): readonly string[] {
+/** @param alone objects that are refused by themselves, with all that is wrong with each. */
+function describePool(pool: PoolForecast, alone: ReadonlySet<string>): readonly string[] {
   switch (pool.verdict) {
     case "unchanged":
       return [`pool ${pool.pool}: nothing changes (${pool.rendered})`];
     case "refused":
       return [
         `pool ${pool.pool}: would not render`,
-        ...pool.refusals.map(
-          ({ reason, path, remedy }) =>
-            `  ${path === undefined || reason.includes(path) ? "" : `${path}: `}${reason}${remedy === undefined ? "" : `; ${remedy}`}`,
+        ...new Set(
+          pool.refusals.map(({ member, involves = [], reason, path, remedy }) =>
+            member !== undefined && involves.length < 2 && alone.has(`MachineConfig/${member}`)
+              ? `  ${member} is refused, as said above`
+              : `  ${path === undefined || reason.includes(path) ? "" : `${path}: `}${reason}${remedy === undefined ? "" : `; ${remedy}`}`,
+          ),
         ),
       ];
     case "changes":
