@@ -5,6 +5,7 @@ import type { NodeConfig } from "../core/config/node-config.ts";
 import type { OriginalEntry, Originals } from "../core/machine/observed-content.ts";
 import type { Host } from "../host/host.ts";
 import { holdsPayload, noOriginals, originalOf } from "./observe-host.ts";
+import { originalToRecord } from "../core/machine/shipped-originals.ts";
 import { readTarget } from "../core/machine/read-config.ts";
 import type { Previous } from "../core/machine/machine-record.ts";
 import type { Adoption } from "../core/machine/pass-plan.ts";
@@ -116,7 +117,9 @@ export async function originalsOf(host: Host, config: NodeConfig, signal: AbortS
       kept === undefined
         ? await host.files.read(`${hostPaths.referenceNoOriginals}${path}.mcdnoorig`, signal)
         : undefined;
-    paths[path] = originalOf(kept ?? (stamp === undefined ? await host.files.vendor(path, signal) : undefined));
+    const shipped = originalOf(await host.files.vendor(path, signal)) ?? undefined;
+    paths[path] =
+      stamp === undefined ? originalToRecord(originalOf(kept) ?? shipped ?? null, shipped) : originalOf(kept);
   }
   const own = new Set(config.kernelArguments);
   // Units whose text the config provides, and accounts whose password it sets, had no original.

@@ -4,6 +4,7 @@ import { McoError } from "../api/errors.ts";
 import { hostPaths } from "../api/names.ts";
 import { matchesWanted } from "../core/machine/content-gap.ts";
 import type { OriginalEntry, Originals } from "../core/machine/observed-content.ts";
+import { originalsOnSystem } from "../core/machine/shipped-originals.ts";
 import { sameDeployment } from "../core/machine/deployment.ts";
 import { originalUnit } from "../core/machine/unit-gap.ts";
 import { fitToAccounts } from "../core/machine/judge-target.ts";
@@ -159,7 +160,7 @@ async function makeEqual(
 ): Promise<{ readonly changed: readonly string[]; readonly early: readonly string[] }> {
   const { host, documents, source, base } = settling;
   const target = await fitting(targetOfPayload(payload), host, signal);
-  const view = await observe(host, documents, target, signal);
+  const view = await observe(host, documents, target, source.from, signal);
   const plan = planImageContent(view, target);
   const changed = [...new Set([...settling.changed, ...plan.changed])].sort();
   // First record the managed paths, then the pending changes, then change: a crash leaves no change unrecorded.
@@ -180,8 +181,15 @@ async function makeEqual(
 }
 
 /** Verify that the changes were written. */
-async function expectEqual(target: NodeConfig, { host, documents }: Settling, signal: AbortSignal): Promise<void> {
-  const { differences, changed } = planImageContent(await observe(host, documents, target, signal), target);
+async function expectEqual(
+  target: NodeConfig,
+  { host, documents, source }: Settling,
+  signal: AbortSignal,
+): Promise<void> {
+  const { differences, changed } = planImageContent(
+    await observe(host, documents, target, source.from, signal),
+    target,
+  );
   if (differences.length > 0)
     throw new ApplyFailure(`${differences.slice(0, 5).join(", ")} differ after they were written`, changed[0]);
 }
@@ -251,19 +259,21 @@ async function observe(
   host: Host,
   documents: DocumentStore,
   target: NodeConfig,
+  from: Source["from"],
   signal: AbortSignal,
 ): Promise<ImageContentView> {
   const known = await documents.load(signal);
   const { booted } = await host.os.status(signal);
-  const originals = known.originals ?? noOriginals(booted.kernelArguments);
+  const recorded = known.originals ?? noOriginals(booted.kernelArguments);
   const entries: [string, NonNullable<Awaited<ReturnType<typeof observeEntry>>>][] = [];
   const vendor = new Map<string, OriginalEntry>();
-  for (const path of new Set([...target.entries.keys(), ...Object.keys(originals.paths)])) {
+  for (const path of new Set([...target.entries.keys(), ...Object.keys(recorded.paths)])) {
     const entry = await observeEntry(host, path, signal);
     if (entry !== undefined) entries.push([path, entry]);
     const shipped = originalOf(await host.files.vendor(path, signal));
     if (shipped !== null) vendor.set(path, shipped);
   }
+  const originals = from === "local" ? originalsOnSystem(recorded, vendor) : recorded;
   const previous = known.previous === undefined ? undefined : readConfig(known.previous.config);
   const before = previous?.verdict === "read" ? previous.wanted.config : undefined;
   const { states, ...units } = await observeUnits(

@@ -108,6 +108,35 @@ describe("a file is written", () => {
     expect([await harness.file("/etc/app.conf"), await harness.file("/etc/new")]).toEqual(["vendor", undefined]);
   });
 
+  test.for([
+    { before: "vendor", title: "what the new OS ships there comes back", after: "vendor 2" },
+    { before: "an administrator's", title: "an administrator's file comes back", after: "an administrator's" },
+  ])(
+    "and removed on another OS than that on which it was written: $title [daemon-disk-21]",
+    async ({ before, after }) => {
+      const harness = await MachineHarness.make({ users });
+      if (before !== "vendor") await harness.put("/etc/app.conf", before);
+      await harness.updatedTo("rendered-0", {});
+      const ours = { files: { "/etc/app.conf": "ours" } };
+      const onNewOs = { spec: { osImageURL: "os@sha256:2" } };
+      const [first, second, third] = [ours, { ...ours, ...onNewOs }, onNewOs];
+      for (const [name, content] of Object.entries({
+        "rendered-1": first,
+        "rendered-2": second,
+        "rendered-3": third,
+      })) {
+        await harness.config(name, content);
+        await harness.desire(name);
+        await harness.untilDone(name);
+      }
+      expect(await harness.file("/etc/app.conf")).toBe(after);
+      // Back on the old OS, nobody has changed the file.
+      await harness.desire("rendered-0");
+      await harness.untilDone("rendered-0");
+      expect(await harness.file("/etc/app.conf")).toBe(before);
+    },
+  );
+
   test("and kept if the new configuration has it as a drop-in [daemon-disk-10]", async () => {
     const path = "/etc/systemd/system/crio.service.d/10-x.conf";
     const harness = await machineAfter(

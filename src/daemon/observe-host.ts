@@ -4,7 +4,7 @@ import { hostPaths } from "../api/names.ts";
 import { type NodeConfig, findUnitIn, managedUnits } from "../core/config/node-config.ts";
 import type { ObservedEntry, OriginalEntry, Originals } from "../core/machine/observed-content.ts";
 import { underOneName } from "../core/machine/one-name.ts";
-import { uncovered } from "../core/machine/image-content-plan.ts";
+import { originalsOnSystem, shippedPaths, uncovered } from "../core/machine/shipped-originals.ts";
 import { isKubeconfig } from "../core/text/is-kubeconfig.ts";
 import { foldersAbove } from "../ignition/clean-path.ts";
 import { vendorUnitFolder } from "../core/config/install-links.ts";
@@ -88,10 +88,7 @@ export async function observeHost(
   const { bootId, booted, staged, can, fips } = seen?.os ?? (await host.os.status(signal));
   const payload = known.localPayload === true ? "local" : (await holdsPayload(host, signal)) ? "image" : undefined;
   const remembered = documents.originals ?? noOriginals(booted.kernelArguments);
-  const recorded =
-    payload === "image" || remembered.hidden === undefined
-      ? remembered
-      : uncovered(remembered, await shippedAt(host, remembered.hidden, signal));
+  const recorded = payload === "image" ? remembered : await onThisSystem(host, remembered, signal);
   const places = await placesOf(
     host,
     [...target.entries.keys(), ...(known.previous?.entries.keys() ?? []), ...Object.keys(recorded.paths)],
@@ -140,6 +137,14 @@ export async function observeHost(
     payload,
     settled: documents.settled,
   };
+}
+
+/** The originals on the system that runs, which holds no content of ours. */
+async function onThisSystem(host: Host, originals: Originals, signal: AbortSignal): Promise<Originals> {
+  const paths = [...shippedPaths(originals), ...(originals.hidden ?? [])];
+  if (paths.length === 0) return originals;
+  const shipped = await shippedAt(host, paths, signal);
+  return uncovered(originalsOnSystem(originals, shipped), shipped);
 }
 
 /** Path → where its entry lies once links above it are followed. */

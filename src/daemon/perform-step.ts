@@ -10,6 +10,7 @@ import {
   managedUnits,
 } from "../core/config/node-config.ts";
 import type { OriginalEntry, Originals } from "../core/machine/observed-content.ts";
+import { originalToRecord } from "../core/machine/shipped-originals.ts";
 import { originalUnit } from "../core/machine/unit-gap.ts";
 import {
   type Payload,
@@ -184,7 +185,12 @@ export async function contentMismatchOf(
 async function openLedger(step: Step & { do: "openLedger" }, site: StepContext, signal: AbortSignal): Promise<void> {
   const { host, documents, observed, target } = site;
   const paths: Record<string, OriginalEntry | null> = { ...site.originals.paths };
-  for (const path of step.paths) paths[path] = originalOf(await host.files.read(path, signal));
+  for (const path of step.paths) {
+    const original = originalOf(await host.files.read(path, signal));
+    // An image of ours ships what it was built with.
+    const shipped = observed.payload === "image" ? undefined : await host.files.vendor(path, signal);
+    paths[path] = originalToRecord(original, originalOf(shipped) ?? undefined);
+  }
   const units = step.units.map((unit) => [unit, originalUnit(unit, observed)] as const);
   const enablement = {
     ...site.originals.enablement,

@@ -5,6 +5,7 @@ import { decodeBase64, textOf } from "../../ignition/data-url.ts";
 import { describeChange } from "../config/change.ts";
 import { type ContentGap, type ContentStep, contentGap, originOfPath } from "./content-gap.ts";
 import type { ObservedContent, OriginalEntry, Originals } from "./observed-content.ts";
+import { originalToRecord, sameOriginal, uncovered } from "./shipped-originals.ts";
 import type { Payload, PayloadEntry } from "../config/image-content.ts";
 import { isInstallable } from "../config/install-links.ts";
 import { type NodeConfig, type WantedEntry, emptyNodeConfig, findUnitIn, managedUnits } from "../config/node-config.ts";
@@ -142,16 +143,11 @@ export function originalToKeep(
   vendor: OriginalEntry | undefined,
   from: "image" | "local",
 ): OriginalEntry | null {
-  if (!isWanted)
-    return from === "image" && present !== null && vendor !== undefined && sameOriginal(present, vendor)
-      ? null
-      : present;
-  return from === "local" ? (vendor ?? null) : null;
-}
-
-function sameOriginal(a: OriginalEntry, b: OriginalEntry): boolean {
-  if (a.kind === "link" || b.kind === "link") return a.kind === "link" && b.kind === "link" && a.target === b.target;
-  return a.digest === b.digest && a.mode === b.mode && a.uid === b.uid && a.gid === b.gid;
+  if (!isWanted) {
+    if (from === "local") return originalToRecord(present, vendor);
+    return present !== null && vendor !== undefined && sameOriginal(present, vendor) ? null : present;
+  }
+  return from === "local" && vendor !== undefined ? originalToRecord(vendor, vendor) : null;
 }
 
 /** The recorded originals after the content was applied: for the items managed now. */
@@ -174,15 +170,4 @@ export function originalsAfterApplying(
     ...(rest.links === undefined ? {} : { links: keep(rest.links, (unit) => managed.has(unit)) }),
     passwords: keep(rest.passwords, (user) => target.passwords.has(user)),
   };
-}
-
-/** The originals if no image of ours hides anything: what the system ships. */
-export function uncovered(
-  { hidden = [], ...originals }: Originals,
-  vendor: ReadonlyMap<string, OriginalEntry>,
-): Originals {
-  const shipped = hidden.flatMap((path) =>
-    originals.paths[path] === null && vendor.has(path) ? [[path, vendor.get(path) ?? null] as const] : [],
-  );
-  return { ...originals, paths: { ...originals.paths, ...Object.fromEntries(shipped) } };
 }

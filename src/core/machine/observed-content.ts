@@ -41,7 +41,10 @@ export interface Originals {
   readonly ownKernelArguments: readonly string[];
 }
 
-export type OriginalEntry =
+export type OriginalEntry = {
+  /** It is what the system ships: on another system it is what that one ships. */
+  readonly shipped?: true;
+} & (
   | {
       readonly kind: "file";
       readonly contents: string;
@@ -50,7 +53,8 @@ export type OriginalEntry =
       readonly uid: number;
       readonly gid: number;
     }
-  | { readonly kind: "link"; readonly target: string };
+  | { readonly kind: "link"; readonly target: string }
+);
 
 /** The observed content of a machine: files, units and accounts, and their recorded originals. */
 export interface ObservedContent {

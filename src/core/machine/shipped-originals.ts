@@ -1,0 +1,38 @@
+import type { OriginalEntry, Originals } from "./observed-content.ts";
+
+/** What the system that runs ships, by path. */
+export type Shipped = ReadonlyMap<string, OriginalEntry>;
+
+export function sameOriginal(a: OriginalEntry, b: OriginalEntry): boolean {
+  if (a.kind === "link" || b.kind === "link") return a.kind === "link" && b.kind === "link" && a.target === b.target;
+  return a.digest === b.digest && a.mode === b.mode && a.uid === b.uid && a.gid === b.gid;
+}
+
+/** An original to record. One that is what the system ships stands for what the system of that day ships. */
+export const originalToRecord = (
+  entry: OriginalEntry | null,
+  shipped: OriginalEntry | undefined,
+): OriginalEntry | null =>
+  entry !== null && shipped !== undefined && sameOriginal(entry, shipped) ? { ...entry, shipped: true } : entry;
+
+/** Paths whose original is what the system ships. */
+export const shippedPaths = ({ paths }: Originals): readonly string[] =>
+  Object.entries(paths).flatMap(([path, original]) => (original?.shipped === true ? [path] : []));
+
+/** The originals on a system of today: another one than that on which they were recorded ships other files. */
+export function originalsOnSystem(originals: Originals, shipped: Shipped): Originals {
+  const now = shippedPaths(originals).map((path) => {
+    const entry = shipped.get(path);
+    return [path, entry === undefined ? null : ({ ...entry, shipped: true } as const)] as const;
+  });
+  return now.length === 0 ? originals : { ...originals, paths: { ...originals.paths, ...Object.fromEntries(now) } };
+}
+
+/** The originals if no image of ours hides anything: what the system ships. */
+export function uncovered({ hidden = [], ...originals }: Originals, shipped: Shipped): Originals {
+  const found = hidden.flatMap((path) => {
+    const entry = shipped.get(path);
+    return originals.paths[path] === null && entry !== undefined ? [[path, { ...entry, shipped: true }] as const] : [];
+  });
+  return { ...originals, paths: { ...originals.paths, ...Object.fromEntries(found) } };
+}
