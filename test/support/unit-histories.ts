@@ -120,6 +120,7 @@ const everyUnit = [
   "own.socket",
   "own@.service",
   "own@i.service",
+  "bare@i.service",
   "tty@s0.service",
   "plain@.service",
   "masked@.service",

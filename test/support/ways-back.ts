@@ -59,6 +59,7 @@ const policies = {
   keys: { sshkey: { actions: [{ type: "Restart", restart: { serviceName: "keys-typo.service" } }] } },
 } satisfies Readonly<Record<string, UserPolicies | undefined>>;
 
+const ofService = "of a service";
 const handPaths = ["/etc/base.conf", "/etc/p/other", "/etc/app/x.conf", "/etc/q"] as const;
 const managedPaths = ["/etc/base.conf", "/etc/app/x.conf", "/etc/q", "/run/r.conf"] as const;
 
@@ -196,7 +197,7 @@ async function changeByService(
   // It has nothing to do with what is not there.
   if (is === undefined || is === "folder") return;
   if (how === "removes") await harness.host.files.remove(path, signal);
-  else await harness.put(path, how === "writes" ? "of a service" : is, how === "opens" ? 0o666 : 0o644);
+  else await harness.put(path, how === "writes" ? ofService : is, how === "opens" ? 0o666 : 0o644);
 }
 
 async function carryOut(harness: MachineHarness, one: Act, faults: Faults, name: string): Promise<void> {
@@ -291,7 +292,7 @@ export async function wayBack(
 /** What somebody wrote goes, and the base's own file is as it was: what differs from it is left to people. */
 async function takeBackByHand(harness: MachineHarness, { byHand }: Faults): Promise<void> {
   for (const path of byHand)
-    if (path !== "/etc/base.conf" && (await harness.file(path)) === "by hand")
+    if (path !== "/etc/base.conf" && ["by hand", ofService].includes((await harness.file(path)) ?? ""))
       await harness.host.files.remove(path, signal);
   await harness.put("/etc/base.conf", "base");
 }

@@ -91,10 +91,28 @@ export function systemdUnits({
     return found;
   }
 
-  /** Runs `systemctl <verb> <name>`, where a unit that is not there leaves nothing to do. */
+  /** Links that mask instances of templates. */
+  async function maskedInstances(signal: AbortSignal): Promise<readonly string[]> {
+    const found: string[] = [];
+    for (const path of await listTree(unitFolder)) {
+      const name = path.slice(unitFolder.length + 1);
+      if (readUnitName(name)?.kind === "instance" && (await isMasked(name, signal))) found.push(path);
+    }
+    return found;
+  }
+
+  /**
+   * Runs `systemctl <verb> <name>`, where a unit that is not there leaves nothing to do. With the links of a template
+   * systemctl (v252) removes those that mask instances of it; they are made again.
+   */
   async function unlessAbsent(verb: "disable" | "preset", name: string, signal: AbortSignal): Promise<void> {
     const words = ["systemctl", verb, "--", name];
+    const masks = await maskedInstances(signal);
     const result = await commands.run(words, options(signal));
+    const gone: InstallLink[] = [];
+    for (const path of masks)
+      if ((await files.read(path, signal)) === undefined) gone.push({ path, target: "/dev/null" });
+    await makeLinks(files, gone, signal);
     if (result.code === 0) return;
     const is = (await stateOf([name], signal)).get(name)?.enablement;
     if (is !== "absent" && is !== "masked") throw commandFailure(words, result);

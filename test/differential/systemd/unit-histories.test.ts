@@ -21,6 +21,7 @@ import { runs } from "../readers/runs.ts";
 import { hasSystemctl } from "./has-systemctl.ts";
 
 const { signal } = new AbortController();
+const mask = { kind: "link", target: "/dev/null" } as const;
 const folder = mkdtempSync(join(tmpdir(), "mco-unit-histories-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -89,6 +90,19 @@ function unitsBelow(at: string): Readonly<Record<string, string>> {
 }
 
 describe.skipIf(!hasSystemctl)("a machine whose units systemctl (systemd 252 or newer) enables", () => {
+  test("keeps the mask of an instance whose template is disabled [daemon-units-5]", async () => {
+    const template = vendorUnits["bare@.service"] ?? "";
+    const masked = [
+      { name: "bare@.service", contents: template },
+      { name: "bare@i.service", mask: true },
+    ];
+    await expectNoTrace([masked], newMachine);
+    const machine = await newMachine();
+    await machine.host.files.write([{ path: `${unitFolder}/bare@x.service`, entry: mask }], signal);
+    await machine.host.units.disable("bare@.service", signal);
+    expect(machine.units()["bare@x.service"]).toBe("→ /dev/null");
+  });
+
   test("has no trace of the units that it had before [daemon-units-3]", { timeout: 3_600_000 }, async () => {
     const property = fc.asyncProperty(unitHistories, (history) => expectNoTrace(history, newMachine));
     await fc.assert(property, runs(3, 200));
