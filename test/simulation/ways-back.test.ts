@@ -51,16 +51,20 @@ const bugs: Readonly<Record<string, (host: Host) => Partial<Host>>> = {
   }),
 };
 
+/** What is found first in histories that are the same each time. */
+async function firstFinding(plant: (host: Host) => Partial<Host>): Promise<string | undefined> {
+  for (const acts of fc.sample(historiesOfActs, { seed: 5, numRuns: 200 })) {
+    const wrong = await wayBack(acts, (host) => ({ ...host, ...plant(host) }));
+    if (wrong !== undefined) return wrong;
+  }
+  return undefined;
+}
+
 describe("a careless change is found", () => {
   test.for(Object.entries(bugs).slice(0, wantsAll || wantsChoice ? undefined : 2))(
     "%s [ways-back-2]",
     async ([, plant]) => {
-      const histories = fc.sample(historiesOfActs, { seed: 5, numRuns: 200 });
-      for (const acts of histories) {
-        const wrong = await wayBack(acts, (host) => ({ ...host, ...plant(host) }));
-        if (wrong !== undefined) return;
-      }
-      throw new Error("200 histories end as if nothing was wrong");
+      expect(await firstFinding(plant)).toMatch(/^(left behind|the machine is not settled|it is busy)/);
     },
   );
 });
