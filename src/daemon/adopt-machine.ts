@@ -5,7 +5,7 @@ import type { NodeConfig } from "../core/config/node-config.ts";
 import type { OriginalEntry, Originals } from "../core/machine/observed-content.ts";
 import type { Host } from "../host/host.ts";
 import { holdsPayload, noOriginals, originalOf } from "./observe-host.ts";
-import { originalToRecord } from "../core/machine/shipped-originals.ts";
+import { originalToRecord } from "../core/machine/kept-originals.ts";
 import { readTarget } from "../core/machine/read-config.ts";
 import type { Previous } from "../core/machine/machine-record.ts";
 import type { Adoption } from "../core/machine/pass-plan.ts";

@@ -4,7 +4,7 @@ import { McoError } from "../api/errors.ts";
 import { hostPaths } from "../api/names.ts";
 import { matchesWanted } from "../core/machine/content-gap.ts";
 import type { OriginalEntry, Originals } from "../core/machine/observed-content.ts";
-import { originalsOnSystem } from "../core/machine/shipped-originals.ts";
+import { originalsOnSystem } from "../core/machine/kept-originals.ts";
 import { sameDeployment } from "../core/machine/deployment.ts";
 import { originalUnit } from "../core/machine/unit-gap.ts";
 import { fitToAccounts } from "../core/machine/judge-target.ts";

@@ -137,6 +137,23 @@ describe("a file is written", () => {
     },
   );
 
+  test("and nothing of it is owed to a file that went before the update began [daemon-disk-22]", async () => {
+    const harness = await MachineHarness.make({ users });
+    await harness.updatedTo("rendered-0", {});
+    await harness.put("/etc/x", "by hand");
+    harness.killAt = { effect: 2, when: "before" };
+    harness.countEffectsFromHere();
+    harness.onDeath = () => undefined;
+    await harness.config("rendered-1", { files: { "/etc/x": "ours" } });
+    await harness.desire("rendered-1");
+    await harness.until(async () => harness.killAt === undefined, "the daemon is killed");
+    await harness.host.files.remove("/etc/x", signal);
+    await harness.desire("rendered-0");
+    await harness.boot({ orderly: false });
+    await harness.untilDone("rendered-0");
+    expect(await harness.file("/etc/x")).toBe(undefined);
+  });
+
   test("and kept if the new configuration has it as a drop-in [daemon-disk-10]", async () => {
     const path = "/etc/systemd/system/crio.service.d/10-x.conf";
     const harness = await machineAfter(

@@ -4,7 +4,7 @@ import { hostPaths } from "../api/names.ts";
 import { type NodeConfig, findUnitIn, managedUnits } from "../core/config/node-config.ts";
 import type { ObservedEntry, OriginalEntry, Originals } from "../core/machine/observed-content.ts";
 import { underOneName } from "../core/machine/one-name.ts";
-import { originalsOnSystem, shippedPaths, uncovered } from "../core/machine/shipped-originals.ts";
+import { originalsOnSystem, originalsUnder, shippedPaths, uncovered } from "../core/machine/kept-originals.ts";
 import { isKubeconfig } from "../core/text/is-kubeconfig.ts";
 import { foldersAbove } from "../ignition/clean-path.ts";
 import { vendorUnitFolder } from "../core/config/install-links.ts";
@@ -118,6 +118,11 @@ export async function observeHost(
     signal,
   );
   const accounts = await observeAccounts(host, named, signal);
+  // Without a ledger nothing was changed: more originals are of an update that ended before it began.
+  const isWhole = documents.ledger !== undefined || previous === undefined || payload !== undefined;
+  const begun = isWhole
+    ? originals
+    : originalsUnder(previous, managedUnits(previous, findUnitIn(previous, units.shippedUnits)), originals);
   return {
     bootId,
     booted,
@@ -128,7 +133,7 @@ export async function observeHost(
     entries,
     ...units,
     ...accounts,
-    originals,
+    originals: begun,
     ledger: documents.ledger,
     previous,
     inService: known.inService,

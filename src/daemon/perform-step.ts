@@ -10,7 +10,7 @@ import {
   managedUnits,
 } from "../core/config/node-config.ts";
 import type { OriginalEntry, Originals } from "../core/machine/observed-content.ts";
-import { originalToRecord } from "../core/machine/shipped-originals.ts";
+import { originalToRecord, originalsUnder } from "../core/machine/kept-originals.ts";
 import { originalUnit } from "../core/machine/unit-gap.ts";
 import {
   type Payload,
@@ -332,21 +332,11 @@ async function closeLedger(site: StepContext, signal: AbortSignal): Promise<void
   await writeCurrent(host, machineConfig, pairOf(config)?.image, signal);
   await forgetPayloads(host, documents, true, signal);
   const managed = managedUnits(config, findUnitIn(config, site.observed.shippedUnits ?? new Map()));
-  const hidden =
-    config.imageContent === "full" ? (originals.hidden ?? []).filter((path) => config.entries.has(path)) : [];
-  const keep = <T>(record: Readonly<Record<string, T>>, has: (key: string) => boolean) =>
-    Object.fromEntries(Object.entries(record).filter(([key]) => has(key)));
+  const { hidden = [], ...shown } = originals;
+  const kept = config.imageContent === "full" ? { ...shown, hidden } : shown;
   await documents.closeLedger(
     { config: machineConfig, pair: pairOf(config) },
-    {
-      paths: keep(originals.paths, (path) => config.entries.has(path)),
-      ...(hidden.length === 0 ? {} : { hidden }),
-      enablement: keep(originals.enablement, (unit) => managed.has(unit)),
-      ...(originals.links === undefined ? {} : { links: keep(originals.links, (unit) => managed.has(unit)) }),
-      passwords: keep(originals.passwords, (user) => config.passwords.has(user)),
-      kernelArguments: originals.kernelArguments,
-      ownKernelArguments: [],
-    },
+    { ...originalsUnder(config, managed, kept), ownKernelArguments: [] },
     signal,
   );
   site.ledger = undefined;

@@ -108,12 +108,14 @@ function search(name: string, find: FindUnit): Found | "masked" | undefined {
   const file = find(name, name) ?? (read.kind === "instance" ? find(templateOf(name), name) : undefined);
   if (file === undefined || file === "masked") return file;
   const section = readInstallSection(file.texts);
-  const instance =
-    read.kind === "template" ? expanded(section.defaultInstance, { name, defaultInstance: undefined }) : "";
-  const isValid = instance === "" || (instance !== undefined && isInstanceName(instance));
-  const defaultInstance = isValid && instance !== "" ? instance : undefined;
-  const found = { name, file, section, defaultInstance };
-  if (!isValid) return withProblem(found, `DefaultInstance=${section.defaultInstance} cannot be an instance`);
+  const isTemplate = read.kind === "template";
+  const instances = isTemplate
+    ? section.defaultInstances.map((word) => expanded(word, { name, defaultInstance: undefined }))
+    : [];
+  const last = instances.at(-1);
+  const found = { name, file, section, defaultInstance: last === "" ? undefined : last };
+  const wrong = instances.findIndex((one) => one === undefined || (one !== "" && !isInstanceName(one)));
+  if (wrong >= 0) return withProblem(found, `DefaultInstance=${section.defaultInstances[wrong]} cannot be an instance`);
   const notAUnit = section.also.find((word) => readUnitName(expanded(word, found) ?? "") === undefined);
   return notAUnit === undefined ? found : withProblem(found, `Also=${notAUnit} names no unit`);
 }

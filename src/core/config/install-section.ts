@@ -5,8 +5,8 @@ export interface InstallSection {
   readonly alias: readonly string[];
   /** As written, with specifiers; an empty assignment does not clear it. */
   readonly also: readonly string[];
-  /** As written; empty if there is none. */
-  readonly defaultInstance: string;
+  /** As written, all of them: the last one counts, and systemd refuses a unit for any that cannot be an instance. */
+  readonly defaultInstances: readonly string[];
   /** Why systemd cannot read the file. */
   readonly problem?: string;
 }
@@ -76,13 +76,13 @@ export function wordsOf(value: string): readonly string[] {
 export function readInstallSection(texts: readonly string[]): InstallSection {
   const lists = { WantedBy: [] as string[], RequiredBy: [] as string[], Alias: [] as string[] };
   const also: string[] = [];
-  let defaultInstance = "";
+  const defaultInstances: string[] = [];
   const result = (problem?: string): InstallSection => ({
     wantedBy: lists.WantedBy,
     requiredBy: lists.RequiredBy,
     alias: lists.Alias,
     also,
-    defaultInstance,
+    defaultInstances,
     ...(problem === undefined ? {} : { problem }),
   });
   for (const text of texts) {
@@ -99,7 +99,7 @@ export function readInstallSection(texts: readonly string[]): InstallSection {
       if (key === "WantedBy" || key === "RequiredBy" || key === "Alias")
         lists[key] = value === "" ? [] : [...lists[key], ...wordsOf(value)];
       else if (key === "Also") also.push(...value.split(/[ \t\n\r]+/).filter((word) => word !== ""));
-      else if (key === "DefaultInstance") defaultInstance = value;
+      else if (key === "DefaultInstance") defaultInstances.push(value);
     }
   }
   return result();

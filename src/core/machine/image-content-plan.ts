@@ -5,7 +5,7 @@ import { decodeBase64, textOf } from "../../ignition/data-url.ts";
 import { describeChange } from "../config/change.ts";
 import { type ContentGap, type ContentStep, contentGap, originOfPath } from "./content-gap.ts";
 import type { ObservedContent, OriginalEntry, Originals } from "./observed-content.ts";
-import { originalToRecord, sameOriginal, uncovered } from "./shipped-originals.ts";
+import { originalToRecord, originalsUnder, sameOriginal, uncovered } from "./kept-originals.ts";
 import type { Payload, PayloadEntry } from "../config/image-content.ts";
 import { isInstallable } from "../config/install-links.ts";
 import { type NodeConfig, type WantedEntry, emptyNodeConfig, findUnitIn, managedUnits } from "../config/node-config.ts";
@@ -157,17 +157,6 @@ export function originalsAfterApplying(
   { vendor, shippedUnits = new Map() }: Pick<ImageContentView, "vendor" | "shippedUnits">,
   from: "image" | "local",
 ): Originals {
-  const { hidden: _hidden, ...rest } = from === "local" ? uncovered(originals, vendor) : originals;
-  const keep = <T>(record: Readonly<Record<string, T>>, has: (key: string) => boolean) =>
-    Object.fromEntries(Object.entries(record).filter(([key]) => has(key)));
-  const managed = managedUnits(target, findUnitIn(target, shippedUnits));
-  const hidden = from === "local" ? [] : (originals.hidden ?? []).filter((path) => target.entries.has(path));
-  return {
-    ...rest,
-    paths: keep(rest.paths, (path) => target.entries.has(path)),
-    ...(hidden.length === 0 ? {} : { hidden }),
-    enablement: keep(rest.enablement, (unit) => managed.has(unit)),
-    ...(rest.links === undefined ? {} : { links: keep(rest.links, (unit) => managed.has(unit)) }),
-    passwords: keep(rest.passwords, (user) => target.passwords.has(user)),
-  };
+  const units = managedUnits(target, findUnitIn(target, shippedUnits));
+  return originalsUnder(target, units, from === "local" ? uncovered(originals, vendor) : originals);
 }

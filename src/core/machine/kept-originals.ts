@@ -1,3 +1,4 @@
+import type { NodeConfig } from "../config/node-config.ts";
 import type { OriginalEntry, Originals } from "./observed-content.ts";
 
 /** What the system that runs ships, by path. */
@@ -35,4 +36,27 @@ export function uncovered({ hidden = [], ...originals }: Originals, shipped: Shi
     return originals.paths[path] === null && entry !== undefined ? [[path, { ...entry, shipped: true }] as const] : [];
   });
   return { ...originals, paths: { ...originals.paths, ...Object.fromEntries(found) } };
+}
+
+/**
+ * The originals of what a configuration manages.
+ *
+ * @param units those that it manages.
+ */
+export function originalsUnder(
+  config: Pick<NodeConfig, "entries" | "passwords">,
+  units: ReadonlySet<string>,
+  { hidden = [], ...originals }: Originals,
+): Originals {
+  const keep = <T>(record: Readonly<Record<string, T>>, has: (key: string) => boolean) =>
+    Object.fromEntries(Object.entries(record).filter(([key]) => has(key)));
+  const covered = hidden.filter((path) => config.entries.has(path));
+  return {
+    ...originals,
+    paths: keep(originals.paths, (path) => config.entries.has(path)),
+    ...(covered.length === 0 ? {} : { hidden: covered }),
+    enablement: keep(originals.enablement, (unit) => units.has(unit)),
+    ...(originals.links === undefined ? {} : { links: keep(originals.links, (unit) => units.has(unit)) }),
+    passwords: keep(originals.passwords, (user) => config.passwords.has(user)),
+  };
 }
