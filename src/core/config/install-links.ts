@@ -75,15 +75,15 @@ export function enablingOf(name: string, find: FindUnit): Enabling {
       if (isFirst) return nothingEnabled(`${unit} ${found === undefined ? "does not exist" : "is masked"}`);
       continue;
     }
-    if (found.section.problem !== undefined) {
-      if (isFirst) return nothingEnabled(`${unit}: ${found.section.problem}`);
-      continue;
-    }
-    units.push(unit);
-    for (const word of found.section.also) {
+    const { problem, also } = found.section;
+    if (problem !== undefined && isFirst) return nothingEnabled(`${unit}: ${problem}`);
+    // What was read before a problem counts.
+    for (const word of also) {
       const other = expanded(word, found);
       if (other !== undefined && !queue.includes(other)) queue.push(other);
     }
+    if (problem !== undefined) continue;
+    units.push(unit);
     for (const made of [aliasesOf(found), dependenciesOf(found, find)]) {
       if (isFirst) own.push(...made.links);
       for (const { path, target } of made.links) if (!links.has(path)) links.set(path, target);
@@ -108,19 +108,26 @@ function search(name: string, find: FindUnit): Found | "masked" | undefined {
   const file = find(name, name) ?? (read.kind === "instance" ? find(templateOf(name), name) : undefined);
   if (file === undefined || file === "masked") return file;
   const section = readInstallSection(file.texts);
-  const isTemplate = read.kind === "template";
-  const instances = isTemplate
-    ? section.defaultInstances.map((word) => expanded(word, { name, defaultInstance: undefined }))
-    : [];
+  const instances =
+    read.kind === "template"
+      ? section.defaultInstances.map(({ word }) => expanded(word, { name, defaultInstance: undefined }))
+      : [];
   const last = instances.at(-1);
   const found = { name, file, section, defaultInstance: last === "" ? undefined : last };
+  // systemd stops reading at the first word that it refuses.
   const wrong = instances.findIndex((one) => one === undefined || (one !== "" && !isInstanceName(one)));
-  if (wrong >= 0) return withProblem(found, `DefaultInstance=${section.defaultInstances[wrong]} cannot be an instance`);
-  const notAUnit = section.also.find((word) => readUnitName(expanded(word, found) ?? "") === undefined);
-  return notAUnit === undefined ? found : withProblem(found, `Also=${notAUnit} names no unit`);
+  const { word = "", alsoBefore = section.also.length } = section.defaultInstances[wrong] ?? {};
+  const notAUnit = section.also.findIndex((also) => readUnitName(expanded(also, found) ?? "") === undefined);
+  if (notAUnit >= 0 && notAUnit < alsoBefore)
+    return withProblem(found, `Also=${section.also[notAUnit]} names no unit`, notAUnit);
+  return wrong < 0 ? found : withProblem(found, `DefaultInstance=${word} cannot be an instance`, alsoBefore);
 }
 
-const withProblem = (found: Found, problem: string): Found => ({ ...found, section: { ...found.section, problem } });
+/** @param read how many words of `Also=` were read before. */
+const withProblem = (found: Found, problem: string, read: number): Found => ({
+  ...found,
+  section: { ...found.section, also: found.section.also.slice(0, read), problem },
+});
 
 interface Made {
   readonly links: readonly InstallLink[];

@@ -5,8 +5,9 @@ export interface InstallSection {
   readonly alias: readonly string[];
   /** As written, with specifiers; an empty assignment does not clear it. */
   readonly also: readonly string[];
-  /** As written, all of them: the last one counts, and systemd refuses a unit for any that cannot be an instance. */
-  readonly defaultInstances: readonly string[];
+  /** As written, all of them: the last one counts, and systemd stops reading at one that cannot be an instance. `alsoBefore`: how
+   * many words of `Also=` stand above. */
+  readonly defaultInstances: readonly { readonly word: string; readonly alsoBefore: number }[];
   /** Why systemd cannot read the file. */
   readonly problem?: string;
 }
@@ -76,7 +77,7 @@ export function wordsOf(value: string): readonly string[] {
 export function readInstallSection(texts: readonly string[]): InstallSection {
   const lists = { WantedBy: [] as string[], RequiredBy: [] as string[], Alias: [] as string[] };
   const also: string[] = [];
-  const defaultInstances: string[] = [];
+  const defaultInstances: { word: string; alsoBefore: number }[] = [];
   const result = (problem?: string): InstallSection => ({
     wantedBy: lists.WantedBy,
     requiredBy: lists.RequiredBy,
@@ -99,7 +100,7 @@ export function readInstallSection(texts: readonly string[]): InstallSection {
       if (key === "WantedBy" || key === "RequiredBy" || key === "Alias")
         lists[key] = value === "" ? [] : [...lists[key], ...wordsOf(value)];
       else if (key === "Also") also.push(...value.split(/[ \t\n\r]+/).filter((word) => word !== ""));
-      else if (key === "DefaultInstance") defaultInstances.push(value);
+      else if (key === "DefaultInstance") defaultInstances.push({ word: value, alsoBefore: also.length });
     }
   }
   return result();
