@@ -137,6 +137,18 @@ describe("a file is written", () => {
     },
   );
 
+  test("and a unit that the machine does not have is skipped with one line [daemon-disk-23]", async () => {
+    const harness = await MachineHarness.make({ users });
+    await harness.updatedTo("rendered-0", {});
+    const units = ["nothing-there", "crio", "other"].map((name) => ({ name: `${name}.service`, enabled: true }));
+    await harness.config("rendered-1", { units });
+    await harness.desire("rendered-1");
+    await harness.untilDone("rendered-1");
+    expect(harness.history.filter(({ reason }) => reason === "UnitSkipped").map(({ message }) => message)).toEqual([
+      "not enabled, because the machine has no such unit: nothing-there.service, other.service",
+    ]);
+  });
+
   test("and nothing of it is owed to a file that went before the update began [daemon-disk-22]", async () => {
     const harness = await MachineHarness.make({ users });
     await harness.updatedTo("rendered-0", {});

@@ -21,7 +21,9 @@ import type { ObservedNode } from "../core/machine/observed-node.ts";
 import type { MachineView, PassCase, UpdatePlan } from "../core/machine/pass-plan.ts";
 import type { Step } from "../core/machine/plan-node.ts";
 import type { Wanted } from "../core/machine/read-config.ts";
+import { unitsThatAreNotThere } from "../core/machine/unit-gap.ts";
 import { describeDropped } from "../core/machine/unpaid-debts.ts";
+import { listText } from "../core/text/list-text.ts";
 import { type Outcome, waiting } from "../kube/outcome.ts";
 import type { NodeJournal } from "./node-journal-types.ts";
 import type { PassContext } from "./pass-context.ts";
@@ -30,6 +32,8 @@ import { phasesApplied, phasesApplying, phasesFailing } from "./phase-reports.ts
 import { reportSection } from "./report-section.ts";
 import { stopWatching } from "./watch-drift.ts";
 
+/** How many units a line names. */
+const mostNamedUnits = 5;
 /** How soon a machine is observed again after its image's content was applied again. */
 const appliedSoonSeconds = 2;
 
@@ -135,6 +139,11 @@ async function beginUpdate(update: Update): Promise<void> {
       [annotations.reason]: "",
       [annotations.postConfigAction]: acted === undefined ? undefined : "",
     });
+  }
+  const skipped = plan.isRetry ? [] : unitsThatAreNotThere(plan.observed, site.target.config);
+  if (skipped.length > 0) {
+    const message = `not enabled, because the machine has no such unit: ${listText(skipped, mostNamedUnits)}`;
+    journal.note("Executed/Files", "UnitSkipped", message);
   }
   for (const message of describeDropped(plan.plan.dropped)) {
     if (memory.droppedDebts.has(message)) continue;

@@ -112,6 +112,7 @@ export const reportReasons = {
     "A service did not start or reload with its new configuration.",
     "Read the service's log on the machine (journalctl -u NAME), then mend or revert the MachineConfig.",
   ),
+  UnitSkipped: nothing("A unit that the machine does not have is not enabled."),
   DebtDropped: nothing("An action that an unfinished update owed the machine is not wanted any more."),
   Settling: nothing("The machine is made equal to its image at boot."),
   Settled: nothing("The machine equals its image."),
@@ -422,7 +423,7 @@ export const bookSections = {
         "NotRequired",
       ],
       "Executed/OS": ["Staging", "Staged", "StageFailed", "NotRequired", ...interruptions],
-      "Executed/Files": ["Writing", "Written", "WriteFailed", "NotRequired", ...interruptions],
+      "Executed/Files": ["Writing", "Written", "WriteFailed", "UnitSkipped", "NotRequired", ...interruptions],
       "PostAction/Rebooted": ["RebootRequested", "Rebooted", "RebootFailed", "FinaliseFailed", ...interruptions],
       "PostAction/Service": [
         "Acting",

@@ -169,6 +169,18 @@ function hasFile(name: string, is: string, isRewritten: boolean, node: ObservedU
   return isRestored || files.some((file) => node.shippedUnits?.has(file) === true);
 }
 
+/** Units that the target enables, and that neither it nor the machine has: systemd could not, and nothing is done. */
+export function unitsThatAreNotThere(
+  { enablement, originals }: Pick<ObservedUnits, "enablement" | "originals">,
+  target: NodeConfig,
+): readonly string[] {
+  return [...target.enablement].flatMap(([name, { enabled }]) => {
+    const isThere = (enablement.get(name) ?? "absent") !== "absent" || bringsUnit(target, name);
+    const comesBack = [name, templateOf(name)].some((file) => originals.paths[unitPath(file)]?.kind === "file");
+    return enabled === true && !isThere && !comesBack ? [name] : [];
+  });
+}
+
 /** Whether enabling a unit makes links; of one whose file is unknown it counts as if it did. */
 export function isEnableable(name: string, find: FindUnit, wanted: WantedEnablement | undefined): boolean {
   const file = find(name, name) ?? find(templateOf(name), name);
