@@ -140,16 +140,18 @@ async function beginUpdate(update: Update): Promise<void> {
       [annotations.postConfigAction]: acted === undefined ? undefined : "",
     });
   }
-  const skipped = plan.isRetry ? [] : unitsThatAreNotThere(plan.observed, site.target.config);
+  const isNew = (message: string): boolean => {
+    const isTold = memory.told.has(message);
+    memory.told.add(message);
+    return !isTold;
+  };
+  const skipped = unitsThatAreNotThere(plan.observed, site.target.config);
   if (skipped.length > 0) {
     const message = `not enabled, because the machine has no such unit: ${listText(skipped, mostNamedUnits)}`;
-    journal.note("Executed/Files", "UnitSkipped", message);
+    if (isNew(message)) journal.note("Executed/Files", "UnitSkipped", message);
   }
-  for (const message of describeDropped(plan.plan.dropped)) {
-    if (memory.droppedDebts.has(message)) continue;
-    memory.droppedDebts.add(message);
+  for (const message of describeDropped(plan.plan.dropped).filter(isNew))
     journal.note("PostAction/Service", "DebtDropped", message);
-  }
   if (!plan.skipsDrain) return;
   const message = "no drain is required";
   reportSection({ path: "Executed/Cordoned", mark: "skip", reason: "NotRequired", message }, update);
