@@ -13,6 +13,7 @@ import { sqliteStore } from "./node/sqlite-store.ts";
 import { type ApiServer, type ApiServerOptions, createApiServer } from "./server.ts";
 import { formats } from "./schema/formats.ts";
 import { memoryStore } from "./storage/memory-store.ts";
+import { defaultRoom } from "./storage/room.ts";
 
 setFlagsFromString("--expose-gc");
 const collectGarbage = runInNewContext("gc") as () => void;
@@ -173,7 +174,7 @@ test("a HEAD request for a watch or a log leaves nothing behind [apiserver-hosti
 });
 
 test("who may write in one namespace cannot fill the server [apiserver-hostile-20]", async () => {
-  const server = start({ room: { resourceCharacters: 20_000, namespaceCharacters: 60_000 } });
+  const server = start({ room: { ...defaultRoom, resourceBytes: 50_000, namespaceBytes: 150_000 } });
   const create = (namespace: string, name: string) =>
     send(adminOf(server), "POST", `/api/v1/namespaces/${namespace}/configmaps`, {
       metadata: { name },
@@ -189,6 +190,38 @@ test("who may write in one namespace cannot fill the server [apiserver-hostile-2
   expect((await create("kube-system", "c")).status).toBe(201);
   expect((await send(adminOf(server), "DELETE", `${maps}/a`)).status).toBe(200);
   expect((await create("default", "c")).status).toBe(201);
+  server.close();
+});
+
+test("root on a node fills no memory with events of many short fields in any namespace [apiserver-hostile-35]", async () => {
+  const events = 4 * 1024 * 1024;
+  const server = start({ room: { ...defaultRoom, everywhereBytes: { events } } });
+  const node = server.as({ name: "system:node:n", groups: ["system:nodes"] });
+  const kept = () => {
+    collectGarbage();
+    return process.memoryUsage().heapUsed;
+  };
+  const before = kept();
+  const statuses = new Set<number>();
+  for (const namespace of ["default", "kube-system", "kube-public", "kube-node-lease"]) {
+    for (const name of many(3, (index) => `e${index}`)) {
+      const fieldsV1 = Object.fromEntries(many(8_000, (index) => [`f:${name}${index.toString(36)}`, {}]));
+      const owner = { manager: "m", operation: "Update", apiVersion: "v1", fieldsType: "FieldsV1", fieldsV1 };
+      const about = {
+        involvedObject: { kind: "Pod", namespace, name: "p" },
+        reason: "r",
+        message: "m",
+        type: "Normal",
+      };
+      const event = { metadata: { name, managedFields: [owner] }, ...about };
+      const target = `/api/v1/namespaces/${namespace}/events`;
+      await send(node, "POST", target, { ...event, metadata: { name } });
+      statuses.add((await send(node, "PUT", `${target}/${name}`, event)).status);
+    }
+  }
+  expect([...statuses].sort()).toEqual([200, 403]);
+  // Beside what is stored there are its last changes.
+  expect((kept() - before) / events, "of what events may take").toBeLessThan(2.5);
   server.close();
 });
 
@@ -803,4 +836,27 @@ describe("a node with its kubelet's certificate", () => {
     store.close();
     await rm(folder, { recursive: true });
   });
+});
+
+test("an event that says it is of the future is kept no longer than others [apiserver-hostile-44]", async () => {
+  const store = memoryStore();
+  const admin = adminOf(start({ store }));
+  const events = "/api/v1/namespaces/default/events";
+  const event = (name: string, more: object) => ({
+    metadata: { name },
+    involvedObject: { kind: "Pod", namespace: "default", name: "p" },
+    reason: "r",
+    message: "m",
+    type: "Normal",
+    ...more,
+  });
+  const future = event("future", { lastTimestamp: "9999-01-01T00:00:00Z" });
+  expect((await send(admin, "POST", events, future)).status).toBe(201);
+  let skipMs = 0;
+  const later = { ...systemClock, now: () => systemClock.now() + skipMs };
+  const restarted = start({ store, clock: later });
+  skipMs = 2 * 3_600_000;
+  expect((await send(adminOf(restarted), "POST", events, event("next", {}))).status).toBe(201);
+  expect((await send(adminOf(restarted), "GET", `${events}/future`)).status).toBe(404);
+  restarted.close();
 });
