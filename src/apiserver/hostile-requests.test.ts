@@ -838,6 +838,105 @@ describe("a node with its kubelet's certificate", () => {
   });
 });
 
+test("a priority class that is named as what every object has is not found [apiserver-hostile-38]", async () => {
+  const server = start();
+  for (const priorityClassName of ["constructor", "__proto__", "toString"]) {
+    const spec = { priorityClassName, containers: [{ name: "c", image: "i" }] };
+    const answer = await send(adminOf(server), "POST", "/api/v1/namespaces/default/pods", {
+      metadata: { name: "p" },
+      spec,
+    });
+    expect(answer).toEqual({
+      status: 403,
+      text: expect.stringContaining(`no PriorityClass with name ${priorityClassName} was found`),
+    });
+  }
+  server.close();
+});
+
+test("a name with half of a character is refused [apiserver-hostile-40]", async () => {
+  const server = start();
+  const role = (name: string) => `{"metadata":{"name":"${name}"},"rules":[]}`;
+  for (const name of ["\\ud800", "\\ud801"])
+    expect(await send(adminOf(server), "POST", `${rbac}/clusterroles`, role(name))).toEqual({
+      status: 400,
+      text: expect.stringContaining("metadata.name has an incomplete character"),
+    });
+  expect((await send(adminOf(server), "POST", `${rbac}/clusterroles`, role("\\ud83d\\ude00"))).status).toBe(201);
+  server.close();
+});
+
+test("who may edit a namespace leads no Service to other addresses [apiserver-hostile-41]", async () => {
+  const server = start();
+  await bind(server, "default", "eve", "edit");
+  await bind(server, "default", "adam", "admin");
+  for (const name of ["eve", "adam"]) {
+    const user = server.as({ name, groups: [] });
+    const endpoints = "/api/v1/namespaces/default/endpoints";
+    expect((await send(user, "POST", endpoints, { metadata: { name: "e" } })).status).toBe(403);
+    expect((await send(user, "GET", endpoints)).status).toBe(200);
+  }
+  server.close();
+});
+
+test("who may change and delete a namespace leaves nothing behind in it [apiserver-hostile-42]", async () => {
+  const server = start();
+  const admin = adminOf(server);
+  const finalizersOf = (text: string) => (JSON.parse(text) as { spec?: { finalizers?: unknown } }).spec?.finalizers;
+  const made = { metadata: { name: "own" }, spec: { finalizers: ["example.com/held"] } };
+  expect(finalizersOf((await send(admin, "POST", "/api/v1/namespaces", made)).text)).toEqual([
+    "example.com/held",
+    "kubernetes",
+  ]);
+  const own = "/api/v1/namespaces/own";
+  const none = { spec: { finalizers: [] } };
+  const kept = ["example.com/held", "kubernetes"];
+  expect(finalizersOf((await send(admin, "PATCH", own, none, merge)).text)).toEqual(kept);
+  expect(finalizersOf((await send(admin, "PUT", own, { metadata: { name: "own" } })).text)).toEqual(kept);
+  await send(admin, "DELETE", own);
+  expect((await send(admin, "GET", own)).status).toBe(200);
+  const ended = await send(admin, "PUT", `${own}/finalize`, { metadata: { name: "own" }, ...none });
+  expect(ended.status).toBe(200);
+  expect((await send(admin, "GET", own)).status).toBe(404);
+  server.close();
+});
+
+test("a policy about one version of a resource judges the others as well [apiserver-hostile-43]", async () => {
+  const server = start();
+  const admin = adminOf(server);
+  const admission = "/apis/admissionregistration.k8s.io/v1";
+  const judge = async (name: string, matchPolicy: string | undefined, expression: string) => {
+    const resourceRules = [{ apiGroups: [""], apiVersions: ["v1"], operations: ["CREATE"], resources: ["events"] }];
+    await send(admin, "POST", `${admission}/validatingadmissionpolicies`, {
+      metadata: { name },
+      spec: { matchConstraints: { matchPolicy, resourceRules }, validations: [{ expression }] },
+    });
+    await send(admin, "POST", `${admission}/validatingadmissionpolicybindings`, {
+      metadata: { name },
+      spec: { policyName: name, validationActions: ["Deny"] },
+    });
+    const regarding = { kind: "Pod", namespace: "default", name: "x" };
+    const answer = await send(admin, "POST", "/apis/events.k8s.io/v1/namespaces/default/events?dryRun=All", {
+      metadata: { name: "e" },
+      regarding,
+      reason: "r",
+      note: "m",
+      type: "Normal",
+      action: "a",
+      eventTime: "2026-01-01T00:00:00.000000Z",
+      reportingController: "example.com/c",
+      reportingInstance: "i",
+    });
+    await send(admin, "DELETE", `${admission}/validatingadmissionpolicybindings/${name}`);
+    return answer.status;
+  };
+  expect(await judge("exact", "Exact", "false")).toBe(201);
+  expect(await judge("default", undefined, "false")).toBe(422);
+  const asNamed = 'object.apiVersion == "v1" && object.message == "m" && request.kind.group == ""';
+  expect(await judge("seen", "Equivalent", `${asNamed} && request.requestKind.group == "events.k8s.io"`)).toBe(201);
+  server.close();
+});
+
 test("an event that says it is of the future is kept no longer than others [apiserver-hostile-44]", async () => {
   const store = memoryStore();
   const admin = adminOf(start({ store }));

@@ -109,7 +109,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     nodeTaint(),
     podTolerations(),
     custom.admission,
-    admissionWebhooks({ live, clock, random, log, call: options.webhooks }),
+    admissionWebhooks({ live, catalog, clock, random, log, call: options.webhooks }),
     nodeRestriction(live, access),
     signerRights(access),
     roleEscalation(live, rbac, access),

@@ -111,7 +111,7 @@ export function parseText(text: string, language: "json" | "yaml"): unknown {
  * What no reader of JSON in Go takes: numbers beyond its range, which would become null; and deeper nesting (the real server
  * takes 10,000 levels, this one 1,000) and more objects than what works through the value can bear.
  */
-function problemOfJson(value: unknown): string | undefined {
+export function problemOfJson(value: unknown): string | undefined {
   let level: readonly unknown[] = [value];
   let objects = 0;
   for (let depth = 0; level.length > 0; depth++) {
