@@ -9,6 +9,7 @@ import type { HttpHandler } from "../ports/http.ts";
 import { silentLogger } from "../ports/logger.ts";
 import { systemClock, systemRandom } from "../ports/node/index.ts";
 import { sharedSecretKeys } from "./access/service-account-tokens.ts";
+import { readYaml } from "./http/request-body.ts";
 import { sqliteStore } from "./node/sqlite-store.ts";
 import { type ApiServer, type ApiServerOptions, createApiServer } from "./server.ts";
 import { formats } from "./schema/formats.ts";
@@ -224,6 +225,63 @@ test("root on a node fills no memory with events of many short fields in any nam
   expect((kept() - before) / events, "of what events may take").toBeLessThan(2.5);
   server.close();
 });
+
+test("a long answer in YAML is JSON, which takes no time and which readers of YAML read [apiserver-hostile-36]", async () => {
+  const server = start();
+  const admin = adminOf(server);
+  const yaml = { accept: "application/yaml" };
+  const read = async (method: string, target: string, body?: unknown, type?: string) => {
+    const { status, text } = await send(admin, method, target, body, type, yaml);
+    expect(status).toBeLessThan(202);
+    const json = readAsJson(text);
+    // A reader of YAML, which takes seconds, is for short ones.
+    return json === undefined ? ([text.slice(0, 14), "YAML"] as const) : ([json, "JSON"] as const);
+  };
+  const data = Object.fromEntries(many(40_000, (index) => [`k${index.toString(36)}`, ""]));
+  const long = { kind: "ConfigMap", data };
+  const seconds = await secondsOf(async () => {
+    expect(await read("POST", maps, { metadata: { name: "long" }, data })).toEqual([
+      expect.objectContaining(long),
+      "JSON",
+    ]);
+    expect(await read("GET", `${maps}/long`)).toEqual([expect.objectContaining(long), "JSON"]);
+    const label = { metadata: { labels: { a: "b" } } };
+    expect(await read("PATCH", `${maps}/long`, label, merge)).toEqual([expect.objectContaining(long), "JSON"]);
+    expect(await read("GET", maps)).toEqual([expect.objectContaining({ kind: "ConfigMapList" }), "JSON"]);
+    expect(await read("GET", "/api/v1/configmaps?fieldSelector=metadata.name%3Dlong")).toEqual([
+      expect.objectContaining({ kind: "ConfigMapList" }),
+      "JSON",
+    ]);
+    expect(await read("DELETE", maps)).toEqual([expect.objectContaining({ kind: "ConfigMapList" }), "JSON"]);
+  });
+  expect(seconds).toBeLessThan(6);
+  expect(await read("POST", maps, { metadata: { name: "short" } })).toEqual(["apiVersion: v1", "YAML"]);
+  server.close();
+});
+
+test("a deep answer in YAML is JSON: each line of it would be indented by its depth [apiserver-hostile-37]", async () => {
+  const server = start();
+  const fields = many(4_000, (index) => `"f:${index}":{}`).join();
+  const deep = `${'{"f:a":'.repeat(700)}{${fields}}${"}".repeat(700)}`;
+  const owner = `{"manager":"m","operation":"Update","apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":${deep}}`;
+  const body = (fields: string) => `{"metadata":{"name":"deep","managedFields":[${fields}]}}`;
+  expect((await send(adminOf(server), "POST", maps, body(""))).status).toBe(201);
+  expect((await send(adminOf(server), "PUT", `${maps}/deep`, body(owner))).status).toBe(200);
+  const answer = await send(adminOf(server), "GET", `${maps}/deep`, undefined, undefined, {
+    accept: "application/yaml",
+  });
+  expect(readAsJson(answer.text)).toMatchObject({ metadata: { name: "deep" } });
+  expect(answer.text.length).toBeLessThan(64 * 1024);
+  server.close();
+});
+
+function readAsJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
 
 describe("the time that a request takes is in proportion to it", () => {
   const reviews = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
@@ -838,6 +896,63 @@ describe("a node with its kubelet's certificate", () => {
   });
 });
 
+test("long YAML is read beside the server, and means the same [apiserver-hostile-45]", async () => {
+  const texts: string[] = [];
+  const server = start({
+    readYaml: (text, share) => {
+      texts.push(share);
+      return Promise.resolve(readYaml(text));
+    },
+  });
+  const yaml = "application/yaml";
+  const account = accountOf(server);
+  const reviews = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+  const long = `spec: {resourceAttributes: {verb: get, resource: pods}}\nx:\n${"- {}\n".repeat(10_000)}`;
+  expect((await send(account, "POST", reviews, long, yaml)).status).toBe(201);
+  const wrong = await send(account, "POST", reviews, `${long}\nx: y`, yaml);
+  expect(wrong).toEqual({ status: 400, text: expect.stringContaining("a key stands there twice") });
+  const data = many(2_000, (index) => `  k${index}: "v"\n`).join("");
+  const applied = `apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: m\ndata:\n${data}`;
+  const made = await send(adminOf(server), "PATCH", `${maps}/m?fieldManager=x`, applied, apply);
+  expect([made.status, JSON.parse(made.text)]).toEqual([201, expect.objectContaining({ kind: "ConfigMap" })]);
+  expect(texts).toEqual(["system:serviceaccount:default", "system:serviceaccount:default", "admin"]);
+  // Nobody waits for what is short, or JSON under YAML's name, or not theirs to write.
+  await send(account, "POST", reviews, "spec: {resourceAttributes: {}}", yaml);
+  const asJson = JSON.stringify({ metadata: { name: "j" }, data: { long: "x".repeat(100_000) } });
+  expect((await send(adminOf(server), "POST", maps, asJson, yaml)).status).toBe(201);
+  expect((await send(account, "POST", maps, applied, yaml)).status).toBe(403);
+  expect(texts).toHaveLength(3);
+  server.close();
+});
+
+test("users wait for their turns, and in long lists and deletions again [apiserver-hostile-46]", async () => {
+  const turns: string[] = [];
+  const server = start({
+    turn: (share) => {
+      turns.push(share);
+      return Promise.resolve();
+    },
+  });
+  const admin = adminOf(server);
+  for (const name of many(300, (index) => `m${index}`)) await send(admin, "POST", maps, { metadata: { name } });
+  await bind(server, "default", "eve", "edit");
+  const eve = server.as({ name: "eve", groups: [] });
+  const turnsOf = async (work: () => Promise<unknown>) => {
+    turns.length = 0;
+    await work();
+    return turns.filter((share) => share === "eve").length;
+  };
+  expect(await turnsOf(() => send(eve, "GET", `${maps}/m1`))).toBe(1);
+  expect(await turnsOf(() => send(eve, "DELETE", maps))).toBe(7);
+  // Whoever goes away before the turn comes is not answered.
+  const gone = AbortSignal.abort(new Error("gone"));
+  await expect(
+    eve({ method: "POST", target: maps, headers: {}, body: '{"metadata":{"name":"x"}}' }, gone),
+  ).rejects.toThrow("gone");
+  expect((await send(admin, "GET", `${maps}/x`)).status).toBe(404);
+  server.close();
+});
+
 test("a priority class that is named as what every object has is not found [apiserver-hostile-38]", async () => {
   const server = start();
   for (const priorityClassName of ["constructor", "__proto__", "toString"]) {
@@ -851,6 +966,21 @@ test("a priority class that is named as what every object has is not found [apis
       text: expect.stringContaining(`no PriorityClass with name ${priorityClassName} was found`),
     });
   }
+  server.close();
+});
+
+test("a patch makes no object that is deeper than a body may be [apiserver-hostile-39]", async () => {
+  const server = start();
+  const depth = 600;
+  const deep = `${'{"f:a":'.repeat(depth)}{}${"}".repeat(depth)}`;
+  const owner = `{"manager":"m","operation":"Update","apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":${deep}}`;
+  expect((await send(adminOf(server), "POST", maps, { metadata: { name: "m" } })).status).toBe(201);
+  const body = `{"metadata":{"name":"m","managedFields":[${owner}]}}`;
+  expect((await send(adminOf(server), "PUT", `${maps}/m`, body)).status).toBe(200);
+  const from = "/metadata/managedFields/0/fieldsV1/f:a";
+  const copy = [{ op: "copy", from, path: `/metadata/managedFields/0/fieldsV1${"/f:a".repeat(depth)}/f:b` }];
+  const patched = await send(adminOf(server), "PATCH", `${maps}/m`, copy, "application/json-patch+json");
+  expect(patched).toEqual({ status: 400, text: expect.stringContaining("exceeded max depth") });
   server.close();
 });
 
