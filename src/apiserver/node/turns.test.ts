@@ -5,6 +5,7 @@ import { Turns } from "./turns.ts";
 function start() {
   let now = 0;
   let next: (() => void) | undefined;
+  const arrivals: { rounds: number; readonly arrive: () => void }[] = [];
   const turns = new Turns({ monotonic: () => now, afterwards: (run) => (next = run) });
   const done: string[] = [];
   return {
@@ -17,8 +18,13 @@ function start() {
         more?.();
       });
     },
+    /** Something arrives some rounds of the loop later. */
+    later(rounds: number, arrive: () => void): void {
+      arrivals.push({ rounds, arrive });
+    },
     async run(): Promise<void> {
       for (; next !== undefined; await Promise.resolve()) {
+        for (const arrival of arrivals) if (--arrival.rounds === 0) arrival.arrive();
         const run = next;
         next = undefined;
         run();
@@ -32,6 +38,15 @@ test("a short request waits for one turn of a user whose requests are long [apis
   for (let index = 0; index < 4; index += 1) work("eve", 500, index === 1 ? () => work("bob", 1) : undefined);
   await run();
   expect(done).toEqual(["eve", "eve", "bob", "eve", "eve"]);
+});
+
+test("what arrived during a long turn is read before the next one [apiserver-turns-4]", async () => {
+  const { done, work, run, later } = start();
+  // It arrives with the first turn, and is read in the third round of the loop after it.
+  work("eve", 500, () => later(3, () => work("bob", 1)));
+  work("eve", 500);
+  await run();
+  expect(done).toEqual(["eve", "bob", "eve"]);
 });
 
 test("users whose requests are equally long take turns [apiserver-turns-2]", async () => {

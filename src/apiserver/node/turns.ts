@@ -9,6 +9,10 @@ export interface Loop {
 /** How long a share is known for the time that it took: of what is older, half as much counts for each such while. */
 const memoryMs = 1_000;
 
+/** A turn after which requests that arrived meanwhile are read first: they take some rounds of the loop to do so. */
+const longTurnMs = 20;
+const roundsToArrive = 5;
+
 /**
  * Turns of the event loop, which all users share. Who waits and took the least time of late comes next, so that one request
  * of another waits for a single turn of those whose requests are long, and not for all of them.
@@ -39,15 +43,27 @@ export class Turns {
     });
   }
 
+  /** The turn is over. */
   #next(): void {
     const now = this.#loop.monotonic();
     this.#forget(now);
+    let tookMs = 0;
     if (this.#current !== undefined) {
       const { share, since } = this.#current;
-      this.#takenMs.set(share, (this.#takenMs.get(share) ?? 0) + now - since);
+      tookMs = now - since;
+      this.#takenMs.set(share, (this.#takenMs.get(share) ?? 0) + tookMs);
     }
+    this.#rest(tookMs < longTurnMs ? 0 : roundsToArrive);
+  }
+
+  #rest(rounds: number): void {
+    if (rounds === 0) this.#begin();
+    else this.#loop.afterwards(() => this.#rest(rounds - 1));
+  }
+
+  #begin(): void {
     const share = this.#patientest();
-    this.#current = share === undefined ? undefined : { share, since: now };
+    this.#current = share === undefined ? undefined : { share, since: this.#loop.monotonic() };
     if (share === undefined) {
       this.#isRunning = false;
       return;
