@@ -12,6 +12,7 @@ import {
   imageLimits,
   invalidImage,
   layersOf,
+  manifestFacts,
   manifestFor,
   parseManifest,
 } from "./manifest.ts";
@@ -154,11 +155,10 @@ class RegistryImages implements ImageStore {
       if (missing === undefined) throw error;
       return missing;
     }
-    const config = configOf(found.config);
     return {
       is: "image",
       digest: found.digest,
-      ...config,
+      ...manifestFacts(found.config),
       layers: found.manifest.layers,
       diffIds: diffIdsOf(found.config),
     };
@@ -458,24 +458,4 @@ function missingOf(error: unknown): MissingImage | undefined {
   if (error.code === "MCO_IMAGE_ABSENT") return { is: "absent", problem: text };
   if (error.code === "MCO_IMAGE_UNAUTHORIZED") return { is: "denied", problem: text };
   return error.code === "MCO_IMAGE_UNREACHABLE" ? { is: "unreachable", problem: text } : undefined;
-}
-
-function configOf(bytes: Uint8Array): Pick<ImageInfo, "architecture" | "created" | "labels"> {
-  const { architecture, created, config } = JSON.parse(new TextDecoder().decode(bytes)) as {
-    readonly architecture?: unknown;
-    readonly created?: unknown;
-    readonly config?: { readonly Labels?: unknown } | null;
-  };
-  const labels = config?.Labels ?? {};
-  const at = typeof created === "string" ? Date.parse(created) : NaN;
-  return {
-    architecture: typeof architecture === "string" ? architecture : "",
-    created: Number.isNaN(at) ? 0 : at,
-    labels:
-      typeof labels === "object"
-        ? Object.fromEntries(
-            Object.entries(labels).flatMap(([name, value]) => (typeof value === "string" ? [[name, value]] : [])),
-          )
-        : {},
-  };
 }
