@@ -1,7 +1,7 @@
 import { createGunzip } from "node:zlib";
 import { Readable } from "node:stream";
 import { McoError } from "../api/errors.ts";
-import { imagesOfContainerfile, stepsOfContainerfile } from "../core/build/build-containerfile.ts";
+import { imagesOfContainerfile, renderedProblem, stepsOfContainerfile } from "../core/build/build-containerfile.ts";
 import {
   type BuildFailure,
   type FailureClass,
@@ -32,7 +32,6 @@ import {
   type BuildahOptions,
   type BuildahStore,
   buildahVersion,
-  heredocLine,
   readsHeredocs,
   runBuildah,
   stepFollower,
@@ -295,7 +294,7 @@ async function withBuildah(
   const version = await knownVersion(buildah, signal);
   await writeSettings(files, context, folder);
   if (part === "pull") steps.begin("context");
-  refuseHeredocs(containerfile, version);
+  refuseUnreadable(containerfile, version);
   const mounts = await writeMounts(options, context, work);
   const cache = at(buildPaths.cache);
   const claimed = await claimFolder(cache, context.request.id, options);
@@ -327,13 +326,13 @@ async function knownVersion(buildah: BuildahOptions, signal: AbortSignal) {
   return version;
 }
 
-function refuseHeredocs(containerfile: string, version: BuildahWork["version"]): void {
-  const heredoc = readsHeredocs(version) ? undefined : heredocLine(containerfile);
-  if (heredoc !== undefined)
+function refuseUnreadable(containerfile: string, version: BuildahWork["version"]): void {
+  const found = renderedProblem(containerfile, { readsHeredocs: readsHeredocs(version) });
+  if (found !== undefined)
     throw stepFailed(
       "ContainerfileInvalid",
       "context",
-      `line ${heredoc} of the Containerfile begins a here-document, which buildah ${version.join(".")} cannot read: write the file into the build context, or use printf`,
+      `line ${found.line} of the Containerfile, with buildah ${version.join(".")}: ${found.problem}`,
     );
 }
 
