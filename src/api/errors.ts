@@ -93,6 +93,11 @@ export const errorCodes = {
     meaning: "A volume of a pod cannot be created on its host.",
     remedy: "Create the object that the volume names, or mark it optional.",
   },
+  MCO_POD_VOLUMES_TOO_LARGE: {
+    meaning:
+      "The volumes of a pod take more of the disk than its host writes: each mount of a volume is a copy, and each file and folder takes at least a block.",
+    remedy: "Mount fewer or smaller ConfigMaps and Secrets, or each of them once.",
+  },
   MCO_CHAPTER_CLOSED: {
     meaning: "A write would have changed a closed chapter of a book.",
     remedy:

@@ -9,10 +9,12 @@ import type { HttpHandler } from "../ports/http.ts";
 import { silentLogger } from "../ports/logger.ts";
 import { systemClock, systemRandom } from "../ports/node/index.ts";
 import { sharedSecretKeys } from "./access/service-account-tokens.ts";
+import { readYaml } from "./http/request-body.ts";
 import { sqliteStore } from "./node/sqlite-store.ts";
 import { type ApiServer, type ApiServerOptions, createApiServer } from "./server.ts";
 import { formats } from "./schema/formats.ts";
 import { memoryStore } from "./storage/memory-store.ts";
+import { defaultRoom } from "./storage/room.ts";
 
 setFlagsFromString("--expose-gc");
 const collectGarbage = runInNewContext("gc") as () => void;
@@ -173,7 +175,7 @@ test("a HEAD request for a watch or a log leaves nothing behind [apiserver-hosti
 });
 
 test("who may write in one namespace cannot fill the server [apiserver-hostile-20]", async () => {
-  const server = start({ room: { resourceCharacters: 20_000, namespaceCharacters: 60_000 } });
+  const server = start({ room: { ...defaultRoom, resourceBytes: 50_000, namespaceBytes: 150_000 } });
   const create = (namespace: string, name: string) =>
     send(adminOf(server), "POST", `/api/v1/namespaces/${namespace}/configmaps`, {
       metadata: { name },
@@ -191,6 +193,95 @@ test("who may write in one namespace cannot fill the server [apiserver-hostile-2
   expect((await create("default", "c")).status).toBe(201);
   server.close();
 });
+
+test("root on a node fills no memory with events of many short fields in any namespace [apiserver-hostile-35]", async () => {
+  const events = 4 * 1024 * 1024;
+  const server = start({ room: { ...defaultRoom, everywhereBytes: { events } } });
+  const node = server.as({ name: "system:node:n", groups: ["system:nodes"] });
+  const kept = () => {
+    collectGarbage();
+    return process.memoryUsage().heapUsed;
+  };
+  const before = kept();
+  const statuses = new Set<number>();
+  for (const namespace of ["default", "kube-system", "kube-public", "kube-node-lease"]) {
+    for (const name of many(3, (index) => `e${index}`)) {
+      const fieldsV1 = Object.fromEntries(many(8_000, (index) => [`f:${name}${index.toString(36)}`, {}]));
+      const owner = { manager: "m", operation: "Update", apiVersion: "v1", fieldsType: "FieldsV1", fieldsV1 };
+      const about = {
+        involvedObject: { kind: "Pod", namespace, name: "p" },
+        reason: "r",
+        message: "m",
+        type: "Normal",
+      };
+      const event = { metadata: { name, managedFields: [owner] }, ...about };
+      const target = `/api/v1/namespaces/${namespace}/events`;
+      await send(node, "POST", target, { ...event, metadata: { name } });
+      statuses.add((await send(node, "PUT", `${target}/${name}`, event)).status);
+    }
+  }
+  expect([...statuses].sort()).toEqual([200, 403]);
+  // Beside what is stored there are its last changes.
+  expect((kept() - before) / events, "of what events may take").toBeLessThan(2.5);
+  server.close();
+});
+
+test("a long answer in YAML is JSON, which takes no time and which readers of YAML read [apiserver-hostile-36]", async () => {
+  const server = start();
+  const admin = adminOf(server);
+  const yaml = { accept: "application/yaml" };
+  const read = async (method: string, target: string, body?: unknown, type?: string) => {
+    const { status, text } = await send(admin, method, target, body, type, yaml);
+    expect(status).toBeLessThan(202);
+    const json = readAsJson(text);
+    // A reader of YAML, which takes seconds, is for short ones.
+    return json === undefined ? ([text.slice(0, 14), "YAML"] as const) : ([json, "JSON"] as const);
+  };
+  const data = Object.fromEntries(many(40_000, (index) => [`k${index.toString(36)}`, ""]));
+  const long = { kind: "ConfigMap", data };
+  const seconds = await secondsOf(async () => {
+    expect(await read("POST", maps, { metadata: { name: "long" }, data })).toEqual([
+      expect.objectContaining(long),
+      "JSON",
+    ]);
+    expect(await read("GET", `${maps}/long`)).toEqual([expect.objectContaining(long), "JSON"]);
+    const label = { metadata: { labels: { a: "b" } } };
+    expect(await read("PATCH", `${maps}/long`, label, merge)).toEqual([expect.objectContaining(long), "JSON"]);
+    expect(await read("GET", maps)).toEqual([expect.objectContaining({ kind: "ConfigMapList" }), "JSON"]);
+    expect(await read("GET", "/api/v1/configmaps?fieldSelector=metadata.name%3Dlong")).toEqual([
+      expect.objectContaining({ kind: "ConfigMapList" }),
+      "JSON",
+    ]);
+    expect(await read("DELETE", maps)).toEqual([expect.objectContaining({ kind: "ConfigMapList" }), "JSON"]);
+  });
+  expect(seconds).toBeLessThan(6);
+  expect(await read("POST", maps, { metadata: { name: "short" } })).toEqual(["apiVersion: v1", "YAML"]);
+  server.close();
+});
+
+test("a deep answer in YAML is JSON: each line of it would be indented by its depth [apiserver-hostile-37]", async () => {
+  const server = start();
+  const fields = many(4_000, (index) => `"f:${index}":{}`).join();
+  const deep = `${'{"f:a":'.repeat(700)}{${fields}}${"}".repeat(700)}`;
+  const owner = `{"manager":"m","operation":"Update","apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":${deep}}`;
+  const body = (fields: string) => `{"metadata":{"name":"deep","managedFields":[${fields}]}}`;
+  expect((await send(adminOf(server), "POST", maps, body(""))).status).toBe(201);
+  expect((await send(adminOf(server), "PUT", `${maps}/deep`, body(owner))).status).toBe(200);
+  const answer = await send(adminOf(server), "GET", `${maps}/deep`, undefined, undefined, {
+    accept: "application/yaml",
+  });
+  expect(readAsJson(answer.text)).toMatchObject({ metadata: { name: "deep" } });
+  expect(answer.text.length).toBeLessThan(64 * 1024);
+  server.close();
+});
+
+function readAsJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
 
 describe("the time that a request takes is in proportion to it", () => {
   const reviews = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
@@ -803,4 +894,198 @@ describe("a node with its kubelet's certificate", () => {
     store.close();
     await rm(folder, { recursive: true });
   });
+});
+
+test("long YAML is read beside the server, and means the same [apiserver-hostile-45]", async () => {
+  const texts: string[] = [];
+  const server = start({
+    readYaml: (text, share) => {
+      texts.push(share);
+      return Promise.resolve(readYaml(text));
+    },
+  });
+  const yaml = "application/yaml";
+  const account = accountOf(server);
+  const reviews = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+  const long = `spec: {resourceAttributes: {verb: get, resource: pods}}\nx:\n${"- {}\n".repeat(10_000)}`;
+  expect((await send(account, "POST", reviews, long, yaml)).status).toBe(201);
+  const wrong = await send(account, "POST", reviews, `${long}\nx: y`, yaml);
+  expect(wrong).toEqual({ status: 400, text: expect.stringContaining("a key stands there twice") });
+  const data = many(2_000, (index) => `  k${index}: "v"\n`).join("");
+  const applied = `apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: m\ndata:\n${data}`;
+  const made = await send(adminOf(server), "PATCH", `${maps}/m?fieldManager=x`, applied, apply);
+  expect([made.status, JSON.parse(made.text)]).toEqual([201, expect.objectContaining({ kind: "ConfigMap" })]);
+  expect(texts).toEqual(["system:serviceaccount:default", "system:serviceaccount:default", "admin"]);
+  // Nobody waits for what is short, or JSON under YAML's name, or not theirs to write.
+  await send(account, "POST", reviews, "spec: {resourceAttributes: {}}", yaml);
+  const asJson = JSON.stringify({ metadata: { name: "j" }, data: { long: "x".repeat(100_000) } });
+  expect((await send(adminOf(server), "POST", maps, asJson, yaml)).status).toBe(201);
+  expect((await send(account, "POST", maps, applied, yaml)).status).toBe(403);
+  expect(texts).toHaveLength(3);
+  server.close();
+});
+
+test("users wait for their turns, and in long lists and deletions again [apiserver-hostile-46]", async () => {
+  const turns: string[] = [];
+  const server = start({
+    turn: (share) => {
+      turns.push(share);
+      return Promise.resolve();
+    },
+  });
+  const admin = adminOf(server);
+  for (const name of many(300, (index) => `m${index}`)) await send(admin, "POST", maps, { metadata: { name } });
+  await bind(server, "default", "eve", "edit");
+  const eve = server.as({ name: "eve", groups: [] });
+  const turnsOf = async (work: () => Promise<unknown>) => {
+    turns.length = 0;
+    await work();
+    return turns.filter((share) => share === "eve").length;
+  };
+  expect(await turnsOf(() => send(eve, "GET", `${maps}/m1`))).toBe(1);
+  expect(await turnsOf(() => send(eve, "DELETE", maps))).toBe(7);
+  // Whoever goes away before the turn comes is not answered.
+  const gone = AbortSignal.abort(new Error("gone"));
+  await expect(
+    eve({ method: "POST", target: maps, headers: {}, body: '{"metadata":{"name":"x"}}' }, gone),
+  ).rejects.toThrow("gone");
+  expect((await send(admin, "GET", `${maps}/x`)).status).toBe(404);
+  server.close();
+});
+
+test("a priority class that is named as what every object has is not found [apiserver-hostile-38]", async () => {
+  const server = start();
+  for (const priorityClassName of ["constructor", "__proto__", "toString"]) {
+    const spec = { priorityClassName, containers: [{ name: "c", image: "i" }] };
+    const answer = await send(adminOf(server), "POST", "/api/v1/namespaces/default/pods", {
+      metadata: { name: "p" },
+      spec,
+    });
+    expect(answer).toEqual({
+      status: 403,
+      text: expect.stringContaining(`no PriorityClass with name ${priorityClassName} was found`),
+    });
+  }
+  server.close();
+});
+
+test("a patch makes no object that is deeper than a body may be [apiserver-hostile-39]", async () => {
+  const server = start();
+  const depth = 600;
+  const deep = `${'{"f:a":'.repeat(depth)}{}${"}".repeat(depth)}`;
+  const owner = `{"manager":"m","operation":"Update","apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":${deep}}`;
+  expect((await send(adminOf(server), "POST", maps, { metadata: { name: "m" } })).status).toBe(201);
+  const body = `{"metadata":{"name":"m","managedFields":[${owner}]}}`;
+  expect((await send(adminOf(server), "PUT", `${maps}/m`, body)).status).toBe(200);
+  const from = "/metadata/managedFields/0/fieldsV1/f:a";
+  const copy = [{ op: "copy", from, path: `/metadata/managedFields/0/fieldsV1${"/f:a".repeat(depth)}/f:b` }];
+  const patched = await send(adminOf(server), "PATCH", `${maps}/m`, copy, "application/json-patch+json");
+  expect(patched).toEqual({ status: 400, text: expect.stringContaining("exceeded max depth") });
+  server.close();
+});
+
+test("a name with half of a character is refused [apiserver-hostile-40]", async () => {
+  const server = start();
+  const role = (name: string) => `{"metadata":{"name":"${name}"},"rules":[]}`;
+  for (const name of ["\\ud800", "\\ud801"])
+    expect(await send(adminOf(server), "POST", `${rbac}/clusterroles`, role(name))).toEqual({
+      status: 400,
+      text: expect.stringContaining("metadata.name has an incomplete character"),
+    });
+  expect((await send(adminOf(server), "POST", `${rbac}/clusterroles`, role("\\ud83d\\ude00"))).status).toBe(201);
+  server.close();
+});
+
+test("who may edit a namespace leads no Service to other addresses [apiserver-hostile-41]", async () => {
+  const server = start();
+  await bind(server, "default", "eve", "edit");
+  await bind(server, "default", "adam", "admin");
+  for (const name of ["eve", "adam"]) {
+    const user = server.as({ name, groups: [] });
+    const endpoints = "/api/v1/namespaces/default/endpoints";
+    expect((await send(user, "POST", endpoints, { metadata: { name: "e" } })).status).toBe(403);
+    expect((await send(user, "GET", endpoints)).status).toBe(200);
+  }
+  server.close();
+});
+
+test("who may change and delete a namespace leaves nothing behind in it [apiserver-hostile-42]", async () => {
+  const server = start();
+  const admin = adminOf(server);
+  const finalizersOf = (text: string) => (JSON.parse(text) as { spec?: { finalizers?: unknown } }).spec?.finalizers;
+  const made = { metadata: { name: "own" }, spec: { finalizers: ["example.com/held"] } };
+  expect(finalizersOf((await send(admin, "POST", "/api/v1/namespaces", made)).text)).toEqual([
+    "example.com/held",
+    "kubernetes",
+  ]);
+  const own = "/api/v1/namespaces/own";
+  const none = { spec: { finalizers: [] } };
+  const kept = ["example.com/held", "kubernetes"];
+  expect(finalizersOf((await send(admin, "PATCH", own, none, merge)).text)).toEqual(kept);
+  expect(finalizersOf((await send(admin, "PUT", own, { metadata: { name: "own" } })).text)).toEqual(kept);
+  await send(admin, "DELETE", own);
+  expect((await send(admin, "GET", own)).status).toBe(200);
+  const ended = await send(admin, "PUT", `${own}/finalize`, { metadata: { name: "own" }, ...none });
+  expect(ended.status).toBe(200);
+  expect((await send(admin, "GET", own)).status).toBe(404);
+  server.close();
+});
+
+test("a policy about one version of a resource judges the others as well [apiserver-hostile-43]", async () => {
+  const server = start();
+  const admin = adminOf(server);
+  const admission = "/apis/admissionregistration.k8s.io/v1";
+  const judge = async (name: string, matchPolicy: string | undefined, expression: string) => {
+    const resourceRules = [{ apiGroups: [""], apiVersions: ["v1"], operations: ["CREATE"], resources: ["events"] }];
+    await send(admin, "POST", `${admission}/validatingadmissionpolicies`, {
+      metadata: { name },
+      spec: { matchConstraints: { matchPolicy, resourceRules }, validations: [{ expression }] },
+    });
+    await send(admin, "POST", `${admission}/validatingadmissionpolicybindings`, {
+      metadata: { name },
+      spec: { policyName: name, validationActions: ["Deny"] },
+    });
+    const regarding = { kind: "Pod", namespace: "default", name: "x" };
+    const answer = await send(admin, "POST", "/apis/events.k8s.io/v1/namespaces/default/events?dryRun=All", {
+      metadata: { name: "e" },
+      regarding,
+      reason: "r",
+      note: "m",
+      type: "Normal",
+      action: "a",
+      eventTime: "2026-01-01T00:00:00.000000Z",
+      reportingController: "example.com/c",
+      reportingInstance: "i",
+    });
+    await send(admin, "DELETE", `${admission}/validatingadmissionpolicybindings/${name}`);
+    return answer.status;
+  };
+  expect(await judge("exact", "Exact", "false")).toBe(201);
+  expect(await judge("default", undefined, "false")).toBe(422);
+  const asNamed = 'object.apiVersion == "v1" && object.message == "m" && request.kind.group == ""';
+  expect(await judge("seen", "Equivalent", `${asNamed} && request.requestKind.group == "events.k8s.io"`)).toBe(201);
+  server.close();
+});
+
+test("an event that says it is of the future is kept no longer than others [apiserver-hostile-44]", async () => {
+  const store = memoryStore();
+  const admin = adminOf(start({ store }));
+  const events = "/api/v1/namespaces/default/events";
+  const event = (name: string, more: object) => ({
+    metadata: { name },
+    involvedObject: { kind: "Pod", namespace: "default", name: "p" },
+    reason: "r",
+    message: "m",
+    type: "Normal",
+    ...more,
+  });
+  const future = event("future", { lastTimestamp: "9999-01-01T00:00:00Z" });
+  expect((await send(admin, "POST", events, future)).status).toBe(201);
+  let skipMs = 0;
+  const later = { ...systemClock, now: () => systemClock.now() + skipMs };
+  const restarted = start({ store, clock: later });
+  skipMs = 2 * 3_600_000;
+  expect((await send(adminOf(restarted), "POST", events, event("next", {}))).status).toBe(201);
+  expect((await send(adminOf(restarted), "GET", `${events}/future`)).status).toBe(404);
+  restarted.close();
 });

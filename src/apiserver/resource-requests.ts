@@ -39,6 +39,9 @@ import {
   success,
 } from "./schema/status.ts";
 
+/** Objects of a collection that are deleted in one turn: each is a write to the disk. */
+const deletionsOfOneTurn = 50;
+
 /** What requests for resources are answered from. */
 export interface ServerParts {
   readonly engine: Engine;
@@ -88,7 +91,7 @@ export class ResourceRequests {
         return getObject(this.#parts.engine, served, target, request);
       }
       case "list":
-        return listObjects(this.#parts.engine, served, target, request);
+        return listObjects(this.#parts.engine, served, target, request, exchange.turn);
       case "watch":
         return watchObjects(this.#parts.engine, served, target, request, exchange.signal);
       case "create":
@@ -266,7 +269,8 @@ export class ResourceRequests {
     const chosen = live
       .list(served.stored, served.definition.namespaced ? target.namespace : undefined)
       .filter(selection.matches);
-    for (const { key } of chosen) {
+    for (const [index, { key }] of chosen.entries()) {
+      if (index % deletionsOfOneTurn === deletionsOfOneTurn - 1) await exchange.turn();
       const written = await deleteObject(
         this.#parts.engine,
         exchange,
@@ -278,7 +282,13 @@ export class ResourceRequests {
     }
     return objectResponse(
       200,
-      this.#parts.engine.show.list(served, chosen, { resourceVersion: String(live.revision()) }, format),
+      await this.#parts.engine.show.list(
+        served,
+        chosen,
+        { resourceVersion: String(live.revision()) },
+        format,
+        exchange.turn,
+      ),
       format,
     );
   }

@@ -157,7 +157,7 @@ describe("watches", () => {
   });
 
   test("changes of one large object are forgotten before they fill the memory or the disk [apiserver-limits-5]", async () => {
-    const history = { memoryEvents: 1_000, storedEvents: 1_000, memoryCharacters: 60_000, storedCharacters: 200_000 };
+    const history = { memoryEvents: 1_000, storedEvents: 1_000, memoryBytes: 120_000, storedCharacters: 200_000 };
     const { server, store } = start({ history });
     const first = revisionOf(await call(server, "POST", maps, map("large")));
     const change = (number: number) => ({ ...map("large"), data: { text: `${number}`.padEnd(10_000, "x") } });

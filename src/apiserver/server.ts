@@ -35,7 +35,9 @@ import { nodeAuthorizer } from "./access/node-authorizer.ts";
 import { type LogSource } from "./requests/pods.ts";
 import { rbacIndex } from "./access/rbac-index.ts";
 import { representation } from "./http/representation.ts";
+import { readAhead, type ReadYaml, readYaml } from "./http/request-body.ts";
 import { parseTarget } from "./http/request-target.ts";
+import { type Share, shareOf } from "./access/shares.ts";
 import { roleEscalation } from "./admission/role-escalation.ts";
 import { builtinDefinitions } from "./schema/kinds/builtin-kinds.ts";
 import type { AccessAttributes, UserInfo } from "./schema/contract.ts";
@@ -66,13 +68,20 @@ export interface ApiServerOptions {
   /** Events a slow watcher may leave unread. */
   readonly watchBacklog?: number;
   readonly bootstrap?: FirstObjectsOptions;
+  /** Turns of the users whose requests are answered, by their share; without them, each request is answered at once. */
+  readonly turn?: (share: string) => Promise<void>;
+  /** Reads long YAML, which takes seconds; without it, that is read as any other. */
+  readonly readYaml?: ReadYaml;
 }
 
 export interface ApiServer {
   /** Answers one request of `peer`. Refusals are responses; rejects only when `signal` aborts. */
   handle(request: HttpRequest, peer: Peer, signal: AbortSignal): Promise<HttpResponse>;
-  /** The user whom the headers of a request, or its connection, name: what strangers send is not worth much memory. */
-  callerOf(request: Pick<HttpRequest, "headers">, peer: Peer): string | undefined;
+  /**
+   * The share of the user whom the headers of a request, or its connection, name: what strangers send is not worth much
+   * memory.
+   */
+  callerOf(request: Pick<HttpRequest, "headers">, peer: Peer): Share | undefined;
   /** {@link handle} for callers who are known from the start: the transport of components in the same process. */
   as(user: UserInfo): HttpHandler;
   /** Ends all watches. The store stays open: it belongs to the caller. */
@@ -109,7 +118,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     nodeTaint(),
     podTolerations(),
     custom.admission,
-    admissionWebhooks({ live, clock, random, log, call: options.webhooks }),
+    admissionWebhooks({ live, catalog, clock, random, log, call: options.webhooks }),
     nodeRestriction(live, access),
     signerRights(access),
     roleEscalation(live, rbac, access),
@@ -130,16 +139,26 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
   writeFirstObjects(engine, options.bootstrap ?? {});
   custom.start(engine);
   expireEvents(live, clock);
-  return new EmbeddedServer({ engine, access, rbac, authentication, tokens, logs: options.logs }, documents);
+  const { turn = () => Promise.resolve(), readYaml: read = (text) => Promise.resolve(readYaml(text)) } = options;
+  const parts = { engine, access, rbac, authentication, tokens, logs: options.logs };
+  return new EmbeddedServer(parts, documents, { turn, read });
+}
+
+/** How users share the loop that answers all of them. */
+interface SharedLoop {
+  readonly turn: (share: string) => Promise<void>;
+  readonly read: ReadYaml;
 }
 
 class EmbeddedServer implements ApiServer {
   readonly #parts: ServerParts;
   readonly #resources: ResourceRequests;
   readonly #documents: ApiDocuments;
+  readonly #loop: SharedLoop;
 
-  constructor(parts: ServerParts, documents: ApiDocuments) {
+  constructor(parts: ServerParts, documents: ApiDocuments, loop: SharedLoop) {
     this.#parts = parts;
+    this.#loop = loop;
     this.#resources = new ResourceRequests(parts);
     this.#documents = documents;
   }
@@ -157,7 +176,7 @@ class EmbeddedServer implements ApiServer {
   }
 
   async #answer(request: HttpRequest, peer: Peer, signal: AbortSignal): Promise<HttpResponse> {
-    const exchange = { user: anonymous, signal, warnings: [] as string[] };
+    const exchange = { user: anonymous, signal, warnings: [] as string[], turn: () => Promise.resolve() };
     let response: HttpResponse;
     try {
       const outcome = await this.#respond(request, peer, exchange);
@@ -179,9 +198,9 @@ class EmbeddedServer implements ApiServer {
     return response;
   }
 
-  callerOf(request: Pick<HttpRequest, "headers">, peer: Peer): string | undefined {
+  callerOf(request: Pick<HttpRequest, "headers">, peer: Peer): Share | undefined {
     const user = authenticate(request, peer, this.#parts.authentication);
-    return user instanceof Refusal || user.name === anonymous.name ? undefined : user.name;
+    return user instanceof Refusal || user.name === anonymous.name ? undefined : shareOf(user);
   }
 
   as(user: UserInfo): HttpHandler {
@@ -195,12 +214,17 @@ class EmbeddedServer implements ApiServer {
   async #respond(
     request: HttpRequest,
     peer: Peer,
-    exchange: { user: UserInfo; signal: AbortSignal; warnings: string[] },
+    exchange: { user: UserInfo; signal: AbortSignal; warnings: string[]; turn: () => Promise<void> },
   ): Promise<HttpResponse | Refusal> {
     const { access, engine } = this.#parts;
     const user = authenticate(request, peer, this.#parts.authentication);
     if (user instanceof Refusal) return user;
     exchange.user = user;
+    const { of: share } = shareOf(user);
+    exchange.turn = () => this.#loop.turn(share);
+    await exchange.turn();
+    // Nobody waits any more for what has not begun.
+    exchange.signal.throwIfAborted();
     const other = impersonated(request);
     if (other === undefined && Object.keys(request.headers).some((header) => header.startsWith("impersonate-")))
       return unforeseen("requested an impersonation without naming a user");
@@ -214,9 +238,13 @@ class EmbeddedServer implements ApiServer {
     if (target.form === "path") return this.#document(request, exchange.user, target.path);
     const attributes = attributesOf(exchange.user, target);
     if (!access.allows(attributes, demandedOf(target)["spec.nodeName"])) return accessDenied(attributes);
-    const served = engine.catalog.find(target.group, target.version, target.resource);
+    const find = () => engine.catalog.find(target.group, target.version, target.resource);
+    const isServed = find() !== undefined;
+    const read = isServed ? await readAhead(request, (text) => this.#loop.read(text, share, exchange.signal)) : request;
+    // Its definition may have gone while the body was read.
+    const served = find();
     if (served === undefined) return handledGroup(target.group) ? notServed() : pageNotFound();
-    return this.#resources.serve(request, served, target, exchange);
+    return this.#resources.serve(read, served, target, exchange);
   }
 
   /** Discovery, OpenAPI, health and other paths that are no resources. */

@@ -30,7 +30,7 @@ export interface BuildContext {
 }
 
 /** A path of a context, relative to it: no step up, no detour. */
-const contextPath = /^(?!.*(?:^|\/)\.{0,2}(?:\/|$))[^\0]{1,1024}$/;
+const contextPath = /^(?![\s\S]*(?:^|\/)\.{0,2}(?:\/|$))[^\0]{1,1024}$/;
 
 /**
  * Reads what the volumes of the container hold.

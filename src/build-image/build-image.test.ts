@@ -205,6 +205,23 @@ describe.skipIf(missing.length > 0)(`images made by buildah${because}`, () => {
     },
   );
 
+  test("an authority vouches for its own registry; one of the cluster's for every registry [build-image-5]", async () => {
+    const build = (how: { readonly of: string; readonly trust?: string }, cache: string) =>
+      harness.build({
+        custom: "FROM os\nCOPY motd /m\n",
+        files: { motd: "x" },
+        cache: join(harness.folder, cache),
+        request: { certificates: { [how.of]: [harness.certificate] } },
+        ...(how.trust === undefined ? {} : { trust: how.trust }),
+      });
+    const foreign = await build({ of: "other.example.com:5000" }, "foreign-cache");
+    expect(foreign.outcome).toMatchObject({ failure: { class: "RegistryTLS", step: "pull-base" } });
+    const trusted = await build({ of: "other.example.com:5000", trust: harness.certificate }, "trusted-cache");
+    expect(trusted.outcome).toHaveProperty("digest");
+    const own = await build({ of: harness.host }, "own-cache");
+    expect(own.outcome).toHaveProperty("digest");
+  }, 120_000);
+
   test("an unavailable registry and a repository unknown to the pull credentials are distinguished", async () => {
     await writeFile(join(harness.registry.folder, "refuse-pushes"), "503 being maintained\n");
     const refused = await harness.build({ layer: configLayer("refused") });

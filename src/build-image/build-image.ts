@@ -1,7 +1,7 @@
 import { createGunzip } from "node:zlib";
 import { Readable } from "node:stream";
 import { McoError } from "../api/errors.ts";
-import { imagesOfContainerfile, stepsOfContainerfile } from "../core/build/build-containerfile.ts";
+import { imagesOfContainerfile, renderedProblem, stepsOfContainerfile } from "../core/build/build-containerfile.ts";
 import {
   type BuildFailure,
   type FailureClass,
@@ -32,7 +32,6 @@ import {
   type BuildahOptions,
   type BuildahStore,
   buildahVersion,
-  heredocLine,
   readsHeredocs,
   runBuildah,
   stepFollower,
@@ -295,7 +294,7 @@ async function withBuildah(
   const version = await knownVersion(buildah, signal);
   await writeSettings(files, context, folder);
   if (part === "pull") steps.begin("context");
-  refuseHeredocs(containerfile, version);
+  refuseUnreadable(containerfile, version);
   const mounts = await writeMounts(options, context, work);
   const cache = at(buildPaths.cache);
   const claimed = await claimFolder(cache, context.request.id, options);
@@ -327,13 +326,13 @@ async function knownVersion(buildah: BuildahOptions, signal: AbortSignal) {
   return version;
 }
 
-function refuseHeredocs(containerfile: string, version: BuildahWork["version"]): void {
-  const heredoc = readsHeredocs(version) ? undefined : heredocLine(containerfile);
-  if (heredoc !== undefined)
+function refuseUnreadable(containerfile: string, version: BuildahWork["version"]): void {
+  const found = renderedProblem(containerfile, { readsHeredocs: readsHeredocs(version) });
+  if (found !== undefined)
     throw stepFailed(
       "ContainerfileInvalid",
       "context",
-      `line ${heredoc} of the Containerfile begins a here-document, which buildah ${version.join(".")} cannot read: write the file into the build context, or use printf`,
+      `line ${found.line} of the Containerfile, with buildah ${version.join(".")}: ${found.problem}`,
     );
 }
 
@@ -348,7 +347,7 @@ async function storeCommands(store: BuildahStore, { options, context, steps, wor
     if (exitCode !== 0) throw new StepFailed(classifyFailure({ step: steps.current(), exitCode, text }));
     return text;
   };
-  return { run, access: await accessArguments(options.files, work) };
+  return { run, access: accessArguments(work) };
 }
 
 /** Pulls every image that the Containerfile names: no step runs here. */
@@ -396,12 +395,11 @@ async function runAll(store: BuildahStore, all: BuildahWork): Promise<void> {
 }
 
 /** What lets buildah read from registries. */
-const accessArguments = async (files: Files, work: string): Promise<readonly string[]> => [
+const accessArguments = (work: string): readonly string[] => [
   "--authfile",
   `${work}/auth.json`,
   "--signature-policy",
   `${work}/${buildFiles.policy}`,
-  ...((await files.list(`${work}/certs`)).length === 0 ? [] : ["--cert-dir", `${work}/certs`]),
 ];
 
 async function runSteps(
@@ -474,10 +472,17 @@ async function removeContainers(files: Files, store: BuildahStore, buildah: Buil
   }
 }
 
+/** Below the home folder: authorities of one registry, which vouch for no other. Source: containers-certs.d(5). */
+const certificatesOfHosts = ".config/containers/certs.d";
+const hostName = /^[\w[][\w.:[\]-]*$/;
+/** Authorities that vouch for every registry, beside the image's own. Source: Go's crypto/x509/root_linux.go (master). */
+const trustFolder = "home/trust";
+const systemTrust = ["/etc/ssl/certs", "/etc/pki/tls/certs"] as const;
+
 /** What buildah and its steps see of our environment: no more than they need. */
 function environmentFor(
   { environment }: BuildImageOptions,
-  { proxy }: BuildContext,
+  { proxy, trust }: BuildContext,
   work: string,
 ): Readonly<Record<string, string>> {
   const variables = { http_proxy: proxy?.httpProxy, https_proxy: proxy?.httpsProxy, no_proxy: proxy?.noProxy };
@@ -495,6 +500,7 @@ function environmentFor(
     XDG_RUNTIME_DIR: `${work}/home`,
     TMPDIR: work,
     BUILDAH_ISOLATION: "chroot",
+    ...(trust === undefined ? {} : { SSL_CERT_DIR: [`${work}/${trustFolder}`, ...systemTrust].join(":") }),
     ...(Object.fromEntries(proxies) as Record<string, string>),
   };
 }
@@ -509,14 +515,17 @@ async function writeSettings(
   folder: string,
 ): Promise<void> {
   const work = workIn(folder);
-  await files.makeDirectory(`${work}/certs`, { mode: 0o700 });
   await files.makeDirectory(`${folder}/home`, { mode: 0o700 });
   await files.write(`${work}/auth.json`, auth.pull ?? '{"auths":{}}', { mode: 0o600 });
   await files.write(`${work}/${localPolicy}`, acceptAnything);
   await files.write(`${work}/${buildFiles.policy}`, policy ?? acceptAnything);
   if (registries !== undefined) await files.write(`${work}/${buildFiles.registries}`, registries);
-  const certificates = [...(trust === undefined ? [] : [trust]), ...Object.values(request.certificates).flat()];
-  for (const [index, pem] of certificates.entries()) await files.write(`${work}/certs/${index}.crt`, pem);
+  if (trust !== undefined) await files.write(`${folder}/${trustFolder}/${buildFiles.trust}`, trust);
+  for (const [host, certificates] of Object.entries(request.certificates)) {
+    if (!hostName.test(host)) continue;
+    for (const [index, pem] of certificates.entries())
+      await files.write(`${folder}/home/${certificatesOfHosts}/${host}/${index}.crt`, pem);
+  }
 }
 
 async function writeContext(files: Files, context: BuildContext, containerfile: string, work: string): Promise<void> {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { renderContainerfile, stepsOfContainerfile } from "../core/build/build-containerfile.ts";
-import { heredocLine, readsHeredocs, stepFollower, storeArguments, timeArguments } from "./buildah.ts";
+import { readsHeredocs, stepFollower, storeArguments, timeArguments } from "./buildah.ts";
 
 const rendered = (custom: string) =>
   renderContainerfile({
@@ -32,15 +32,6 @@ describe("what buildah says that it does", () => {
     expect(told("[4/4] STEP 2/3: RUN a &&     b")).toBe("user:4");
     expect(told("[4/4] STEP 3/3: COPY x /x")).toBe("user:5");
   });
-});
-
-test.for([
-  { title: "one that is ended", text: "FROM os\nRUN cat <<EOF > /x\nhello\nEOF\n", line: 2 },
-  { title: "one with a quoted word", text: "FROM os\nRUN true\nCOPY <<-'END' /x\nhello\nEND\n", line: 3 },
-  { title: "a string of the shell is none", text: "FROM os\nRUN cat <<<EOF\nEOF\n", line: undefined },
-  { title: "a shift is none", text: "FROM os\nRUN echo $((1<<A))\n", line: undefined },
-])("here-documents: $title", ({ text, line }) => {
-  expect(heredocLine(rendered(text))).toBe(line);
 });
 
 test("each version gets options that it supports", () => {

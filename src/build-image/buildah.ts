@@ -117,19 +117,6 @@ export const timeArguments = (version: readonly [number, number], epoch: number)
     ? ["--source-date-epoch", String(epoch), "--rewrite-timestamp"]
     : ["--timestamp", String(epoch)];
 
-/**
- * The first line of the custom part on which an instruction begins a here-document that is ended further down, from 1.
- */
-export function heredocLine(containerfile: string): number | undefined {
-  const whole = containerfile.split("\n");
-  const lines = whole.slice(whole.indexOf("# step: user") + 1);
-  const at = lines.findIndex((line, index) => {
-    const [, word] = /^\s*(?:RUN|COPY|ADD)\s.*(?<!<)<<-?\s*["']?([A-Za-z_]\w*)["']?/i.exec(line) ?? [];
-    return word !== undefined && lines.slice(index + 1).some((other) => other.trim() === word);
-  });
-  return at < 0 ? undefined : at + 1;
-}
-
 const stepLine = /^(?:\[\d+\/\d+\] )?STEP \d+\/\d+: (\S+)\s*(.*)$/;
 
 /**

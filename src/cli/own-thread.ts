@@ -33,7 +33,10 @@ export async function runThread({ name, data, parent }: NonNullable<ReturnType<t
         : undefined;
       return runAdmissionPlanner(parent, connected?.kube, ports, signal);
     }
-    default:
-      throw new Error(`bug: there is no thread ${name}`);
+    default: {
+      const { readYamlInThread, yamlThread } = await import("../apiserver/node/yaml-threads.ts");
+      if (name !== yamlThread) throw new Error(`bug: there is no thread ${name}`);
+      return parent.send(readYamlInThread(data));
+    }
   }
 }

@@ -194,8 +194,9 @@ async function awaitRestart(
 }
 
 async function forgetRefusals(view: MachineView, pass: PassContext): Promise<MachineView> {
-  await pass.documents.storeRefused([], pass.context.signal);
+  // The annotation first: a machine that has no refusals of its own does not look whether its object names some.
   await pass.reporter.refused([]);
+  await pass.documents.storeRefused([], pass.context.signal);
   return withDocuments({ ...view.documents, refused: [] }, view, pass);
 }
 

@@ -320,6 +320,47 @@ describe("a boot of another system than requested", () => {
     expect(object?.metadata.annotations?.[annotations.refusedTargets]).toBeUndefined();
   });
 
+  test("the force file ends a refusal in both places, though the daemon ends between them [daemon-start-up-20]", async () => {
+    const harness = await MachineHarness.make();
+    await harness.updatedTo("rendered-1", one);
+    await harness.host.ledger.write(
+      "refused.json",
+      JSON.stringify({
+        v: 1,
+        targets: [{ config: "rendered-2", image: "", reason: "it did not boot", at: "2026-01-01T00:00:00Z" }],
+      }),
+      signal,
+    );
+    await harness.config("rendered-2", two);
+    harness.kill();
+    await harness.desire("rendered-2");
+    let removals = 0;
+    harness.tamper = (host) => ({
+      ...host,
+      ledger: {
+        ...host.ledger,
+        remove: async (name, until) => {
+          await host.ledger.remove(name, until);
+          if (name !== "refused.json" || (removals += 1) > 1) return;
+          harness.kill();
+          await new Promise(() => undefined);
+        },
+      },
+    });
+    harness.start();
+    await harness.untilState("Degraded");
+    const refusedTargets = async () =>
+      (await harness.act(() => harness.kube.get(MachineConfigNode, { name: harness.name })))?.metadata.annotations?.[
+        annotations.refusedTargets
+      ];
+    expect(await refusedTargets()).toContain("rendered-2");
+    await harness.put(hostPaths.force, "");
+    await harness.until(() => Promise.resolve(removals === 1), "the daemon was killed");
+    harness.start();
+    await harness.untilDone("rendered-2");
+    expect([await harness.ledgerDocument("refused.json"), await refusedTargets()]).toEqual([undefined, undefined]);
+  });
+
   test("because another system was chosen in the boot menu: the machine says so, and returns once the force file asks, after a drain [daemon-start-up-10]", async () => {
     const harness = await MachineHarness.make();
     await harness.updatedTo("rendered-1", { ...one, spec: { osImageURL: "os@sha256:2", kernelArguments: ["nosmt"] } });

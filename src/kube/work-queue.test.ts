@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { Kernel } from "../../test/simulation/kernel.ts";
+import { countWork } from "../../test/support/count-work.ts";
 import { WorkQueue, type WorkQueueOptions } from "./work-queue.ts";
 
 function queueOn(kernel: Kernel, work: WorkQueueOptions["work"], more: Partial<WorkQueueOptions> = {}) {
@@ -45,6 +46,29 @@ describe("a work queue", () => {
     queue.add("other");
     await until(kernel, 2000);
     expect(runs.slice(before, before + 6)).toContain("other");
+  });
+
+  test("[work-queue-many-1] takes many keys in time in proportion to their number, and begins with the earliest", async () => {
+    const kernel = new Kernel(1);
+    const runs: string[] = [];
+    const { queue } = queueOn(kernel, async (key) => {
+      runs.push(key);
+      return {};
+    });
+    const work = await countWork(() => {
+      for (let i = 0; i < 3000; i += 1) queue.add(`k${i}`, 1000);
+    });
+    expect(work).toBeLessThan(30_000);
+    for (const [key, afterMs] of [
+      ["third", 30],
+      ["first", 10],
+      ["second", 20],
+    ] as const)
+      queue.add(key, afterMs);
+    await until(kernel, 500);
+    expect(runs).toEqual(["first", "second", "third"]);
+    await until(kernel, 1000);
+    expect([runs.length, runs[3]]).toEqual([3003, "k0"]);
   });
 
   test("runs a key once more when it was added while it ran, and never twice at once", async () => {

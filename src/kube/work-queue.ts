@@ -47,7 +47,8 @@ export class WorkQueue {
     this.#entries.set(key, entry);
     const due = this.#options.clock.monotonic() + afterMs;
     if (entry.due === undefined || due < entry.due) entry.due = due;
-    this.#schedule();
+    // Not the earliest of all: one event may add tens of thousands of keys.
+    if (!entry.running) this.#wakeAt(entry.due);
   }
 
   /** Keys waiting or running: for metrics. */
@@ -64,6 +65,7 @@ export class WorkQueue {
     this.#timer = undefined;
   }
 
+  /** Looks for the next due key. */
   #schedule(): void {
     if (this.#stopped || this.#running >= this.#options.workers) return;
     let earliest: number | undefined;
@@ -71,14 +73,19 @@ export class WorkQueue {
       if (!entry.running && entry.due !== undefined && (earliest === undefined || entry.due < earliest))
         earliest = entry.due;
     }
-    if (earliest === undefined) return;
+    if (earliest !== undefined) this.#wakeAt(earliest);
+  }
+
+  /** While a worker is free, a timer waits for the earliest due key, if there is one. */
+  #wakeAt(at: number): void {
+    if (this.#stopped || this.#running >= this.#options.workers) return;
     if (this.#timer !== undefined) {
-      if (this.#timer.at <= earliest) return;
+      if (this.#timer.at <= at) return;
       this.#timer.cancel();
     }
-    const wait = Math.max(0, earliest - this.#options.clock.monotonic());
+    const wait = Math.max(0, at - this.#options.clock.monotonic());
     this.#timer = {
-      at: earliest,
+      at,
       cancel: this.#options.clock.after(wait, () => {
         this.#timer = undefined;
         this.#startDue();

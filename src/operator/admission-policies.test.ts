@@ -17,7 +17,7 @@ import { admissionPolicies } from "./admission-policies.ts";
 interface Manifest extends KubeObject {
   readonly spec: { readonly paramKind?: { readonly kind: string } };
 }
-const builds = { image: "suite", isolation: "userNamespace" } as const;
+const builds = { image: "suite", isolation: "userNamespace", defaultOptIn: false } as const;
 const manifests = admissionPolicies(
   { infrastructure: false, osImageStreams: false, internalReleaseImage: false },
   builds,

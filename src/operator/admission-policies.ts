@@ -2,6 +2,7 @@ import { annotations, configGroup, group, labels, namespace, objects, operatorGr
 import type { KubeObject } from "../api/schema/object.ts";
 import type { Guard, GuardNeeds } from "./admission-guard.ts";
 import { type BuildPods, buildPodGuardNames, buildPodGuards } from "./build-pod-guards.ts";
+import { type OptInBounds, builderGuardNames, builderGuards } from "./builder-guards.ts";
 import { renderedNameForm } from "../core/config/is-rendered.ts";
 import { configServerAddress } from "../core/join/pointer-config.ts";
 import { type PolicyOfUsers, policiesOfUsers } from "../core/pool/config-users.ts";
@@ -287,24 +288,30 @@ const referenceTo = ({ name, mayBeAbsent }: NonNullable<Guard["params"]>) => ({
 });
 
 /** Names of all policies and of their bindings. */
-export const guardNames: readonly string[] = [...guards.map(({ name }) => name), ...buildPodGuardNames].flatMap(
-  (name) => [name, `${name}-binding`],
-);
+export const guardNames: readonly string[] = [
+  ...guards.map(({ name }) => name),
+  ...buildPodGuardNames,
+  ...builderGuardNames,
+].flatMap((name) => [name, `${name}-binding`]);
+
+/** What bounds the builder: the pods that it has made, and the objects that it writes. */
+export type BuilderBounds = BuildPods & OptInBounds;
 
 /**
  * Policies that prevent changes that would break a cluster, and their bindings: only those whose kinds and parameters
  * exist.
  */
-export const admissionPolicies = (has: GuardNeeds, builds: BuildPods): readonly KubeObject[] => [
+export const admissionPolicies = (has: GuardNeeds, bounds: BuilderBounds): readonly KubeObject[] => [
   ...manifestsOf(guards.filter(({ needs }) => needs === undefined || has[needs])),
-  ...buildPodPolicies(builds),
+  ...builderPolicies(bounds),
 ];
 
 /** Those of {@link admissionPolicies} that judge what people write, whatever kinds the cluster has. */
 export const objectPolicies = (): readonly KubeObject[] => manifestsOf(guards);
 
 /** Those of {@link admissionPolicies} without which there is no builder. */
-export const buildPodPolicies = (builds: BuildPods): readonly KubeObject[] => manifestsOf(buildPodGuards(builds));
+export const builderPolicies = (bounds: BuilderBounds): readonly KubeObject[] =>
+  manifestsOf([...buildPodGuards(bounds), ...builderGuards(bounds)]);
 
 /** A rule as the API server reads it: its messages begin with the field, for which a policy has no place of its own. */
 function withField({ field, message, messageExpression, ...rule }: Guard["validations"][number]): object {

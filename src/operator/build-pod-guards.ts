@@ -13,6 +13,8 @@ const quoted = (words: readonly string[]) => `[${words.map((word) => `'${word}'`
 const text = (value: string) => `'${value.replaceAll(/[\\']/g, "\\$&")}'`;
 /** Of an object that may lack it: `false` then. */
 const isSet = (field: string) => `(has(${field}) && ${field})`;
+/** What a container may ask its node for: others are devices of plug-ins. */
+const resources = ["cpu", "memory", "ephemeral-storage"];
 const everyContainer = (condition: string) => `variables.containers.all(c, ${condition})`;
 const own = "c.securityContext";
 /** Another type of SELinux process is not confined. The level alone is what OpenShift gives each namespace. */
@@ -34,7 +36,11 @@ function validationsOf({ image, isolation }: BuildPods): Guard["validations"] {
     "it uses no network, processes or ports of its machine": `!${isSet("variables.pod.hostNetwork")} && !${isSet("variables.pod.hostPID")} && !${isSet("variables.pod.hostIPC")} && ${everyContainer("!has(c.ports)")}`,
     "it names no node (nodeName), and has the priority of builds": `(oldObject != null || !has(variables.pod.nodeName)) && has(variables.pod.priorityClassName) && variables.pod.priorityClassName == '${objects.buildPriority}'`,
     [`its volumes are Secrets, ConfigMaps, empty folders and the folder of a pool below ${buildCacheFolder}`]: `!has(variables.pod.volumes) || variables.pod.volumes.all(v, has(v.secret) || has(v.configMap) || has(v.emptyDir) || (has(v.hostPath) && has(v.hostPath.type) && v.hostPath.type == 'DirectoryOrCreate' && v.hostPath.path.matches('^${buildCacheFolder}/[a-z0-9]([a-z0-9.-]*[a-z0-9])?$')))`,
-    "it has no devices (resourceClaims, volumeDevices), and no container is added to it": `!has(variables.pod.resourceClaims) && !has(variables.pod.ephemeralContainers) && ${everyContainer("!has(c.volumeDevices)")}`,
+    "it has no devices (resourceClaims, volumeDevices, resources other than cpu, memory and ephemeral-storage), and no container is added to it": `!has(variables.pod.resourceClaims) && !has(variables.pod.ephemeralContainers) && ${everyContainer(`!has(c.volumeDevices) && (!has(c.resources) || (!has(c.resources.claims) && ${["requests", "limits"].map((of) => `(!has(c.resources.${of}) || c.resources.${of}.all(r, r in ${quoted(resources)}))`).join(" && ")}))`)}`,
+    "its node makes no request for it (probes, lifecycle)": everyContainer(
+      ["livenessProbe", "readinessProbe", "startupProbe", "lifecycle"].map((of) => `!has(c.${of})`).join(" && "),
+    ),
+    "the cluster's own runtime and scheduler handle it (runtimeClassName, schedulerName, annotations of a runtime)": `!has(variables.pod.runtimeClassName) && (!has(variables.pod.schedulerName) || variables.pod.schedulerName == 'default-scheduler') && variables.annotations.all(a, !a.contains('cri-o') && !a.contains('crio') && !a.startsWith('io.containers.') && !a.startsWith('run.oci.'))`,
     "no container is privileged or less confined than the runtime confines all": `(!has(variables.pod.securityContext) || (${isConfined("variables.pod.securityContext")} && !has(variables.pod.securityContext.sysctls))) && ${everyContainer(`has(${own}) && !${isSet(`${own}.privileged`)} && (!has(${own}.procMount) || ${own}.procMount == 'Default') && ${isConfined(own)} && has(${own}.capabilities) && has(${own}.capabilities.drop) && 'ALL' in ${own}.capabilities.drop`)}`,
     ...(isolation === "userNamespace"
       ? {
@@ -58,6 +64,7 @@ const kinds = [
     apiGroup: "batch",
     resources: ["jobs"],
     pod: "object.spec.template.spec",
+    metadata: "object.spec.template.metadata",
     judged: "spec.template",
   },
   {
@@ -65,6 +72,7 @@ const kinds = [
     apiGroup: "",
     resources: ["pods", "pods/ephemeralcontainers"],
     pod: "object.spec",
+    metadata: "object.metadata",
     judged: "spec",
   },
 ] as const;
@@ -78,7 +86,7 @@ export const buildPodGuardNames: readonly string[] = kinds.map(({ name }) => nam
  * a kubelet, makes there has no more.
  */
 export const buildPodGuards = (pods: BuildPods): readonly Guard[] =>
-  kinds.map(({ name, apiGroup, resources, pod, judged }) => ({
+  kinds.map(({ name, apiGroup, resources, pod, metadata, judged }) => ({
     name,
     rule: { apiGroup, resources, operations: ["CREATE", "UPDATE"], inNamespace: buildNamespace },
     // What is there stays, and its status and finalizers are written, also after the image has changed.
@@ -86,6 +94,7 @@ export const buildPodGuards = (pods: BuildPods): readonly Guard[] =>
     variables: {
       pod,
       containers: "variables.pod.containers + (has(variables.pod.initContainers) ? variables.pod.initContainers : [])",
+      annotations: `has(${metadata}) && has(${metadata}.annotations) ? ${metadata}.annotations : {}`,
       ownUsers: "has(variables.pod.hostUsers) && !variables.pod.hostUsers",
     },
     validations: validationsOf(pods),

@@ -3,7 +3,7 @@ import { namespace, objects } from "../api/names.ts";
 import { buildSettings } from "../core/build/build-settings.ts";
 import { componentHealth, factsAbout } from "../core/pool/pool-queries.ts";
 import { deploymentFacts } from "../core/pool/component-facts.ts";
-import type { BuildPods } from "./build-pod-guards.ts";
+import type { BuilderBounds } from "./admission-policies.ts";
 import { ownMap } from "./cluster-sources.ts";
 import type { ManifestInputs } from "./manifests.ts";
 import { logLevelOf, settingsIn } from "./operator-options.ts";
@@ -21,11 +21,11 @@ export function manifestInputs(context: TaskContext, certificateHash = ""): Mani
   };
 }
 
-/** What the pods of builds are made of. */
-export const buildPodsIn = (context: TaskContext): BuildPods => ({
-  image: manifestInputs(context).builderImage,
-  isolation: buildSettings(ownMap(objects.buildConfig, context)?.data).isolation,
-});
+/** What the pods of builds are made of, and what the builder may opt in. */
+export function builderBoundsIn(context: TaskContext): BuilderBounds {
+  const { isolation, defaultOptIn } = buildSettings(ownMap(objects.buildConfig, context)?.data);
+  return { image: manifestInputs(context).builderImage, isolation, defaultOptIn };
+}
 
 /** Whether the controller runs in this version. */
 export function controllerRuns({ caches, clock, memory, options }: TaskContext): boolean {

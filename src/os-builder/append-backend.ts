@@ -12,7 +12,7 @@ import { readAuth } from "./registry-secret.ts";
 export interface AppendBackendOptions {
   readonly kube: KubeClient;
   readonly clock: Clock;
-  /** Images of registries, read with these settings. */
+  /** Images of registries, read with these settings; their policy judges what is taken as a parent. */
   readonly storeFor: (settings: ImageStoreSettings) => ImageStore;
 }
 
@@ -146,6 +146,8 @@ class AppendBackend implements BuildBackend {
       proxy: request.proxy,
     });
     this.#step(task, "pull-base", `reads ${parent.image}`);
+    // The policy may ask for more than it did when the parent was made.
+    if (parent.image !== base) await store.parentOf(base, signal);
     const image = await store.parentOf(parent.image, signal);
     this.#step(task, "push", `pushes ${target.repository}:${target.tag}`);
     const { digest } = await store.publish(

@@ -10,7 +10,7 @@ import { renderRefusal } from "../core/pool/pool-queries.ts";
 import type { Controller } from "../kube/controller.ts";
 import { type Outcome, done, waiting } from "../kube/outcome.ts";
 import type { BuildBackend } from "./backend.ts";
-import { type BuilderContext, builderMemory } from "./builder-context.ts";
+import { type BuilderContext, builderMemory, rememberPools } from "./builder-context.ts";
 import { cleanUp } from "./clean-up.ts";
 import { intentFacts, poolOfBuild, poolWatches } from "./cluster-facts.ts";
 import { type NextPassMs, driveBuild } from "./drive-build.ts";
@@ -78,7 +78,11 @@ const isHeld = ({ metadata }: MachineOSConfig): boolean =>
 
 async function reconcilePool(name: string, context: BuilderContext): Promise<Outcome> {
   const { caches, memory } = context;
-  for (const build of caches.of(MachineOSBuild).list()) memory.pools.set(build.metadata.name, poolOfBuild(build));
+  const builds = caches.of(MachineOSBuild).list();
+  rememberPools(
+    memory,
+    builds.map((build) => ({ name: build.metadata.name, pool: poolOfBuild(build) })),
+  );
   const pool = caches.of(MachineConfigPool).get(name);
   const configs = caches
     .of(MachineOSConfig)

@@ -8,7 +8,7 @@ import type { Caches } from "../kube/controller.ts";
 import { packLayer } from "../registry/pack-layer.ts";
 import type { BuildRequest, HostContent } from "./backend.ts";
 import { buildSettingsIn, configMapIn, secretIn, surroundings } from "./cluster-facts.ts";
-import { type Want, type WantObserver, basePullSecretOf, textOfFile } from "./observe-want.ts";
+import { type Want, type WantObserver, basePullSecretOf, policyIn, textOfFile } from "./observe-want.ts";
 import { attemptLimits } from "../core/build/build-settings.ts";
 
 /** Everything that one attempt of a build needs. @throws McoError `MCO_IMAGE_*`, `MCO_OWNER_UNKNOWN` */
@@ -32,10 +32,7 @@ export async function buildRequest(
   const layer = mode === "full" ? packLayer(layerEntries(content, owners), epoch) : undefined;
   const visible = runs ? packVisible(inputs.visible, epoch) : undefined;
   const { trust, certificates, proxy } = surroundings(caches);
-  const [registries, policy] = [
-    textOfFile(content, "/etc/containers/registries.conf"),
-    textOfFile(content, "/etc/containers/policy.json"),
-  ];
+  const [registries, policy] = [textOfFile(content, "/etc/containers/registries.conf"), policyIn(content)];
   return {
     id: `${build.metadata.name}-${attempt}`,
     build: { metadata: build.metadata, spec: build.spec },

@@ -21,6 +21,27 @@ export const builderMemory = (): BuilderMemory => ({
   ignored: new Map(),
 });
 
+/** Of builds that are gone, so many are remembered: their runs may still have news. */
+const mostGone = 1000;
+
+/** Remembers the pools of builds, and forgets those of builds that have been gone for longest. */
+export function rememberPools({ pools }: Pick<BuilderMemory, "pools">, builds: readonly KnownBuild[]): void {
+  for (const { name, pool } of builds) {
+    // Behind those that are gone.
+    pools.delete(name);
+    pools.set(name, pool);
+  }
+  for (const name of pools.keys()) {
+    if (pools.size <= builds.length + mostGone) return;
+    pools.delete(name);
+  }
+}
+
+interface KnownBuild {
+  readonly name: string;
+  readonly pool: string;
+}
+
 /** What everything that makes images works with. */
 export interface BuilderContext extends Context {
   /** In the order in which they are asked: cheaper ones first. */

@@ -13,7 +13,7 @@ import {
 } from "../core/build/build-failures.ts";
 import { buildSettingsIn, poolOfBuild } from "./cluster-facts.ts";
 import { readRendered } from "../core/build/build-inputs.ts";
-import { imageOf, isAttached } from "../core/build/build-plan.ts";
+import { imageOf, isAttached, isWaitedFor } from "../core/build/build-plan.ts";
 import { isStarted } from "../core/build/build-queue.ts";
 import { retryAfterFailure, readFailure, readRetries, retrySentence } from "../core/build/build-retry.ts";
 import { activeRebuild } from "../core/build/build-rebuild.ts";
@@ -98,7 +98,15 @@ async function startRun(
   const { context } = drive;
   if (isQueued(build, backend, drive)) return looks.queued;
   const want = await drive.wantOf(build);
-  if (want === "waits") return looks.registry;
+  if (want === "waits") {
+    await reportHeldBack(
+      build,
+      state,
+      `the inputs of the MachineOSConfig ${build.spec.machineOSConfig.name} cannot be read; its conditions say why`,
+      context,
+    );
+    return looks.registry;
+  }
   if (want === "changed") {
     // Another build follows for the currently desired image, and for builds that wait for this one.
     await interrupt(build, "Superseded", "its inputs have changed", context);
@@ -174,23 +182,26 @@ async function requestFor(build: MachineOSBuild, want: Want, { context, observer
 /** A Secret or ConfigMap was deleted while the run was starting: that is not a failure of the attempt. */
 async function reportMissingInput(
   build: MachineOSBuild,
-  { phase }: BuildState,
+  state: BuildState,
   { facts }: McoError,
   context: Context,
 ): Promise<void> {
   const { means, next } = failureClasses.InputChanged;
   const problem = String(facts["problem"]);
   const what = `${String(facts["kind"])} ${String(facts["name"])}: ${problem}`;
-  const told = facts["for"] === "isolation" ? problem : `${means}: ${what}. ${next}.`;
-  await writeBuildState(
-    build,
-    {
-      phase: phase === "Building" ? "Building" : "Prepared",
-      reason: "InputChanged",
-      message: clipped(told),
-    },
-    context,
-  );
+  const message = facts["for"] === "isolation" ? problem : `${means}: ${what}. ${next}.`;
+  await reportHeldBack(build, state, message, context);
+}
+
+/** Builds of other pools do not wait for one that is held back. */
+async function reportHeldBack(
+  build: MachineOSBuild,
+  { phase }: BuildState,
+  message: string,
+  context: Context,
+): Promise<void> {
+  const now = phase === "Building" ? "Building" : "Prepared";
+  await writeBuildState(build, { phase: now, reason: "InputChanged", message: clipped(message) }, context);
 }
 
 async function reportBegun(
@@ -460,7 +471,8 @@ async function follow(build: MachineOSBuild, drive: DriveContext): Promise<NextP
     return undefined;
   }
   const of = source === undefined ? undefined : stateOfBuild(source);
-  if (source !== undefined && of !== undefined && !hasEnded(of)) {
+  const owner = build.spec.machineOSConfig.name;
+  if (source !== undefined && isWaitedFor(source, owner)) {
     if (
       await writeBuildState(
         build,
@@ -476,7 +488,8 @@ async function follow(build: MachineOSBuild, drive: DriveContext): Promise<NextP
     return undefined;
   }
   const record = source === undefined ? undefined : readFailure(noted(source, annotations.buildFailure));
-  if (of?.phase === "Failed" && record !== undefined && of.reason !== "RetryLimitReached") {
+  const isOwn = source?.spec.machineOSConfig.name === owner;
+  if (isOwn && of?.phase === "Failed" && record !== undefined && of.reason !== "RetryLimitReached") {
     await annotateBuild(
       build,
       { [annotations.buildFailure]: JSON.stringify({ ...record, charge: undefined, follows: undefined }) },
@@ -485,11 +498,12 @@ async function follow(build: MachineOSBuild, drive: DriveContext): Promise<NextP
     await fail(build, of.reason, `${from}, whose run it waited for: ${of.message}`, context);
     return undefined;
   }
-  // It ended without an image for its own reasons: plan the desired image again.
+  // It may have failed for reasons of its owner: plan the desired image again.
+  const how = of === undefined ? "is gone" : hasEnded(of) ? "ended without an image" : "does not go on";
   await interrupt(
     build,
     "Superseded",
-    `${from}, whose run it waited for, ended without an image${of === undefined ? "" : ` (${of.phase} ${of.reason})`}`,
+    `${from}, whose run it waited for, ${how}${of === undefined ? "" : ` (${of.phase} ${of.reason})`}`,
     context,
   );
   return undefined;

@@ -1,3 +1,6 @@
+import { McoError } from "../api/errors.ts";
+import { hostOfPullspec } from "../core/images/image-reference.ts";
+import type { Clock } from "../ports/clock.ts";
 import type { ImageStore } from "../registry/image-store.ts";
 import type { ProxySettings } from "../registry/wire.ts";
 
@@ -21,3 +24,81 @@ export interface ImageAccess {
 }
 
 export type OpenImages = (access: ImageAccess) => Images;
+
+/** Everything that a query needs, the registry's and its token service's retries included. */
+const queryMs = 30_000;
+/** A search for files may read whole layers. */
+const filesMs = 600_000;
+/** A registry that did not answer in time is not asked again before this. */
+const restMs = 60_000;
+const mostResting = 256;
+
+/**
+ * Limits the time of each query: a registry that answers byte by byte costs its own pools a minute now and then, and holds
+ * up no others. What does not answer in time is unreachable (`MCO_IMAGE_UNREACHABLE`), and so is it for those who ask the
+ * same registry in the same way, for a while.
+ */
+export function withDeadlines(open: OpenImages, clock: Clock): OpenImages {
+  const resting = new Map<string, number>();
+  const unreachable = (image: string, cause?: unknown) =>
+    new McoError(
+      "MCO_IMAGE_UNREACHABLE",
+      { image, problem: "the registry did not answer in time", retryable: true },
+      { cause },
+    );
+  return (access) => {
+    const images = open(access);
+    const asker = JSON.stringify([access.registries, access.pull, access.push].map((text) => text ?? null));
+    async function within<T>(
+      image: string,
+      milliseconds: number,
+      signal: AbortSignal,
+      ask: (until: AbortSignal) => Promise<T>,
+    ): Promise<T> {
+      const key = `${hostOfPullspec(image)} ${asker}`;
+      if ((resting.get(key) ?? -Infinity) > clock.monotonic()) throw unreachable(image);
+      resting.delete(key);
+      const deadline = clock.deadline(milliseconds, signal);
+      try {
+        return await ask(deadline.signal);
+      } catch (error) {
+        signal.throwIfAborted();
+        if (!deadline.signal.aborted) throw error;
+        resting.set(key, clock.monotonic() + restMs);
+        const oldest = resting.keys().next();
+        if (resting.size > mostResting && oldest.done !== true) resting.delete(oldest.value);
+        throw unreachable(image, error);
+      } finally {
+        deadline.cancel();
+      }
+    }
+    const orUnreachable = async <T>(work: Promise<T>): Promise<T | McoError> => {
+      try {
+        return await work;
+      } catch (error) {
+        if (error instanceof McoError && error.code === "MCO_IMAGE_UNREACHABLE") return error;
+        throw error;
+      }
+    };
+    return {
+      resolve: (image, signal) => within(image, queryMs, signal, (until) => images.resolve(image, until)),
+      readFiles: (image, paths, signal) =>
+        within(image, filesMs, signal, (until) => images.readFiles(image, paths, until)),
+      delete: (image, signal) => within(image, queryMs, signal, (until) => images.delete(image, until)),
+      isWorldReadable: (repository, signal) =>
+        within(repository, queryMs, signal, (until) => images.isWorldReadable(repository, until)),
+      async inspect(image, signal) {
+        const answer = await orUnreachable(within(image, queryMs, signal, (until) => images.inspect(image, until)));
+        return answer instanceof McoError
+          ? { is: "unreachable", problem: String(answer.facts["problem"] ?? answer.message) }
+          : answer;
+      },
+      async mayPush(repository, signal) {
+        const answer = await orUnreachable(
+          within(repository, queryMs, signal, (until) => images.mayPush(repository, until)),
+        );
+        return answer instanceof McoError ? "unreachable" : answer;
+      },
+    };
+  };
+}

@@ -26,6 +26,7 @@ import { sha256Hex } from "../core/build/build-key.ts";
 import { type OwnerIds, contentProblems, ownerNamesOf } from "../core/config/image-content.ts";
 import { mergedAuth } from "../core/images/registry-access.ts";
 import { parseImageReference, repositoryOf } from "../core/images/image-reference.ts";
+import { withKnownKeys } from "../core/images/signature-policy.ts";
 import type { NodeConfig, ContentMode } from "../core/config/node-config.ts";
 import { textOf } from "../ignition/data-url.ts";
 import type { Caches } from "../kube/controller.ts";
@@ -126,6 +127,7 @@ function inputFacts(
     kernelType: content.kernelType,
     extensionsImage: content.extensionsImage,
     osImage: content.osImage,
+    policy: policyIn(content),
     sourceOf: (path) => sourceOf(path, pool, caches),
     preflight:
       contextMap !== undefined && context === undefined
@@ -196,7 +198,7 @@ export class WantObserver {
       pull: authIn(caches, basePullSecretOf(config, caches), pool),
       push: authIn(caches, config.spec.renderedImagePushSecret.name, pool),
       registries: textOfFile(content, "/etc/containers/registries.conf"),
-      policy: textOfFile(content, "/etc/containers/policy.json"),
+      policy: policyIn(content),
       certificates,
       trust: trust === undefined ? [] : [trust],
       proxy,
@@ -305,7 +307,8 @@ export class WantObserver {
 
   /**
    * Resolves names to digests; looks up owners by name if the configuration has some. What a tag means is remembered
-   * for those who ask the same registries in the same way: the configuration of a pool names mirrors for itself alone.
+   * for those who ask the same registries in the same way: the configuration of a pool names mirrors, and judges
+   * signatures, for itself alone.
    */
   async #resolve(
     content: NodeConfig,
@@ -313,7 +316,9 @@ export class WantObserver {
     { access, images }: Pick<Material, "access" | "images">,
     signal: AbortSignal,
   ): Promise<{ base: string; extensionsImage?: string; owners: OwnerIds | undefined }> {
-    const asker = sha256Hex(JSON.stringify([access.registries ?? null, access.pull ?? null]));
+    const asker = sha256Hex(
+      JSON.stringify([access.registries, access.pull, access.policy].map((text) => text ?? null)),
+    );
     const digestOf = (image: string) =>
       image.includes("@sha256:")
         ? Promise.resolve(image)
@@ -402,6 +407,12 @@ export function basePullSecretOf({ spec }: MachineOSConfig, caches: Caches): str
 export function textOfFile(content: NodeConfig, path: string): string | undefined {
   const entry = content.entries.get(path);
   return entry?.kind === "file" ? textOf(entry.contents) : undefined;
+}
+
+/** The signature policy of a configuration, with the keys that the configuration brings. */
+export function policyIn(content: NodeConfig): string | undefined {
+  const text = textOfFile(content, "/etc/containers/policy.json");
+  return text === undefined ? undefined : withKnownKeys(text, (path) => textOfFile(content, path));
 }
 
 /** Which MachineConfig of a pool brings a path, the last one that does. */

@@ -480,4 +480,45 @@ describe("opting out", () => {
     expect(await harness.builds()).toEqual([]);
     expect(await harness.events("ImagePruned")).toEqual([image]);
   });
+
+  test.for(["worker", "infra"] as const)(
+    "a registry that does not answer keeps no image in other registries from being removed: that of %s [os-builder-prune-1]",
+    async (slow) => {
+      const harness = await BuilderHarness.make(["worker", "infra"]);
+      const hosts = { worker: "r.example.com", infra: "s.example.com" } as const;
+      await harness.act(() => harness.secret("push-infra", hosts.infra));
+      await harness.act(() => harness.optIn("worker"));
+      await harness.act(() =>
+        harness.optIn(
+          "infra",
+          {},
+          {
+            renderedImagePushSecret: { name: "push-infra" },
+            renderedImagePushSpec: `${hosts.infra}/team/os:x`,
+          },
+        ),
+      );
+      harness.start();
+      await harness.pass(20_000);
+      const asked: string[] = [];
+      const answer = harness.registry.delete.bind(harness.registry);
+      harness.registry.delete = (image, signal = new AbortController().signal) => {
+        if (!image.startsWith(hosts[slow])) return answer(image);
+        asked.push(image);
+        return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason as Error)));
+      };
+      for (const pool of ["worker", "infra"] as const) {
+        const { metadata } = await harness.config(pool);
+        await harness.act(() => harness.kube.delete(MachineOSConfig, { name: metadata.name }));
+      }
+      await harness.pass(1_300_000);
+      const other = slow === "worker" ? "infra" : "worker";
+      expect(harness.registry.deleted.map((image) => image.split("/")[0])).toEqual([hosts[other]]);
+      expect(asked.length).toBeGreaterThan(0);
+      expect((await harness.builds()).map(({ spec }) => spec.machineOSConfig.name)).toEqual([slow]);
+      harness.registry.delete = answer;
+      await harness.pass(3_700_000);
+      expect(await harness.builds()).toEqual([]);
+    },
+  );
 });

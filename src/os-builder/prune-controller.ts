@@ -7,12 +7,14 @@ import { MachineOSConfig } from "../api/kinds/machine-os-config.ts";
 import { annotations, labels, machineOSConfigConditions as types } from "../api/names.ts";
 import { readRendered } from "../core/build/build-inputs.ts";
 import { type PrunePlan, prunePlan, pruneRules } from "../core/build/build-prune.ts";
+import { hostOfPullspec } from "../core/images/image-reference.ts";
 import { pullspecsIn } from "../core/images/pullspecs-in.ts";
 import { emptyNodeConfig } from "../core/config/node-config.ts";
 import { trimNode } from "../core/pool/trim.ts";
 import { type Context, type Controller, type Watch, watching } from "../kube/controller.ts";
 import { isConflict, isNotFound } from "../kube/kube-error.ts";
 import { type Outcome, done } from "../kube/outcome.ts";
+import { eachAtOnce } from "../ports/each-at-once.ts";
 import type { BuildBackend } from "./backend.ts";
 import { authIn, buildSettingsIn, imagesOfNodes, ownNamespace, poolWatches } from "./cluster-facts.ts";
 import type { OpenImages } from "./images.ts";
@@ -29,6 +31,8 @@ const soonestSeconds = 5;
 const reportAgainMs = 86_400_000;
 /** Leftovers of failed builds are removed after this. */
 const inspectionMs = 86_400_000;
+/** Registries that images are removed from at once: a slow one holds up no other. */
+const registriesAtOnce = 16;
 const followed: ReadonlySet<string> = new Set([MachineOSBuild.kind, MachineOSConfig.kind, kubernetes.Node.kind]);
 
 /** What the controller works with, and remembers between two passes. */
@@ -109,10 +113,22 @@ async function prune(context: PruneContext): Promise<Outcome> {
 async function carryOut(plan: PrunePlan, context: PruneContext): Promise<number> {
   for (const name of plan.unmark) await mark(name, null, context);
   for (const { build, after } of plan.mark) await mark(build, after, context);
-  let freed = 0;
-  for (const { build, image } of plan.remove)
-    if (await remove(build, image, context)) freed += image === undefined ? 0 : bytesOf(build);
-  return freed;
+  // How a registry is reached is a matter of each MachineOSConfig.
+  const byRegistry = Map.groupBy(
+    plan.remove,
+    ({ build, image }) => `${image === undefined ? "" : hostOfPullspec(image)} ${build.spec.machineOSConfig.name}`,
+  );
+  const freed = await eachAtOnce([...byRegistry.values()], registriesAtOnce, async (removals) => {
+    let bytes = 0;
+    for (const { build, image } of removals) {
+      const outcome = await remove(build, image, context);
+      // One that does not answer would be waited for once for each of its images.
+      if (outcome === "again") break;
+      if (outcome === "removed" && image !== undefined) bytes += bytesOf(build);
+    }
+    return bytes;
+  });
+  return freed.reduce((sum, bytes) => sum + bytes, 0);
 }
 
 /** Removes leftovers of failed builds once they have been available for inspection for a while. */
@@ -168,14 +184,20 @@ async function mark(name: string, after: string | null, context: PruneContext): 
 }
 
 /**
- * The image first: once a build is gone, nothing records which image is left. @returns whether the build was removed.
+ * The image first: once a build is gone, nothing records which image is left.
+ *
+ * @returns `again`: the registry of the image did not answer.
  */
-async function remove(build: MachineOSBuild, image: string | undefined, context: PruneContext): Promise<boolean> {
+async function remove(
+  build: MachineOSBuild,
+  image: string | undefined,
+  context: PruneContext,
+): Promise<"removed" | "kept" | "again"> {
   const { kube, report, signal } = context;
   const { name } = build.metadata;
   if (image !== undefined) {
     const outcome = await deleteImage(build, image, context);
-    if (outcome === "again") return false;
+    if (outcome === "again") return "again";
   }
   for (const backend of context.backends) await backend.cleanup({ build: name }, { keepForInspection: false }, signal);
   try {
@@ -185,7 +207,7 @@ async function remove(build: MachineOSBuild, image: string | undefined, context:
       signal,
     });
   } catch (error) {
-    if (isConflict(error) || isNotFound(error)) return false;
+    if (isConflict(error) || isNotFound(error)) return "kept";
     throw error;
   }
   report({
@@ -198,7 +220,7 @@ async function remove(build: MachineOSBuild, image: string | undefined, context:
     reason: "ImagePruned",
     message: image ?? "the build was removed; it has no image of its own, or others have it too",
   });
-  return true;
+  return "removed";
 }
 
 /** @returns `again`: the registry did not answer. A registry that refuses keeps nothing from going on. */

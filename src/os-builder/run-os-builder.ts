@@ -19,7 +19,7 @@ import type { Logger } from "../ports/logger.ts";
 import type { BuildBackend } from "./backend.ts";
 import { buildController } from "./build-controller.ts";
 import { poolOfBuild } from "./cluster-facts.ts";
-import type { OpenImages } from "./images.ts";
+import { type OpenImages, withDeadlines } from "./images.ts";
 import { optInController } from "./opt-in-controller.ts";
 import { pruneController } from "./prune-controller.ts";
 import { hasEnded, stateOfBuild } from "../core/config/build-phase.ts";
@@ -205,7 +205,8 @@ export const osBuilderControllers = (
 /** Runs the children while this process holds the lease. Nothing that a term began is sent after it. */
 async function runTerm(options: OsBuilderOptions, progress: Progress, term: AbortSignal): Promise<void> {
   progress.leads = true;
-  const { images, log, stillMs } = options;
+  const { log, stillMs } = options;
+  const images = withDeadlines(options.images, options.clock);
   const kube = options.kube.within(term);
   const backends = options.backends(kube, term);
   const onSynced = (caches: Caches) => {

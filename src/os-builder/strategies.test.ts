@@ -118,27 +118,82 @@ describe("how an image is made", () => {
     );
   });
 
-  test("a permanent failure fails the builds that wait for the run; after a cancellation they plan again", async () => {
-    for (const [class_, follows] of [
-      ["UserStepFailed", "reuse Failed/UserStepFailed"],
-      ["PushUnavailable", "build Building/StepUser"],
-    ] as const) {
+  test.for(["PushDenied", "BaseImagePullDenied", "UserStepFailed", "EntitlementMissing", "PushUnavailable"] as const)(
+    "what a run fails with (%s) is not passed on to another pool that waits for it: that pool plans again [os-builder-strategies-16]",
+    async (class_) => {
       const harness = await BuilderHarness.make(["worker", "infra"]);
-      await harness.act(() => harness.configMap(objects.buildConfig, { maxBuildRetries: "0" }));
-      await harness.act(() => harness.optIn("worker", {}, harness.steps("FROM os\nRUN true")));
+      const steps = harness.steps("FROM os\nRUN true");
+      await harness.act(() => harness.optIn("infra", {}, steps));
       harness.backend.scripts = [
         [
           { forMs: 15_000, is: "running", step: "user:1" },
           { is: "fails", failure: { class: class_, step: "user:2", cause: "no", excerpt: "" } },
         ],
-        [{ forMs: 600_000, is: "running", step: "user:1" }, { is: "succeeds" }],
+        [{ forMs: 1000, is: "running", step: "user:1" }, { is: "succeeds" }],
       ];
       harness.start();
       await harness.pass(8000);
-      await harness.act(() => harness.optIn("infra", {}, harness.steps("FROM os\nRUN true")));
-      await harness.pass(30_000);
-      expect((await harness.states()).at(-1)).toMatch(new RegExp(`^rendered-infra-2 ${follows}$`));
-    }
+      await harness.act(() => harness.optIn("worker", {}, steps));
+      await harness.pass(2000);
+      expect((await harness.states()).at(-1)).toBe("rendered-worker-1 reuse Building/Attached");
+      await harness.pass(22_000);
+      expect((await harness.states()).at(-1)).toBe("rendered-worker-1 build Succeeded/Ready");
+      expect((await harness.states())[0]).toMatch(
+        new RegExp(`^rendered-infra-2 build (Failed/${class_}|Building/RetryScheduled)$`),
+      );
+      expect(harness.backend.started.map(({ pool }) => pool)).toEqual(["infra", "worker"]);
+      expect(await harness.condition("UpToDate", "worker")).toMatchObject({ status: "True" });
+    },
+  );
+
+  test("a pool does not wait for a run that lacks an input of its own pool [os-builder-strategies-17]", async () => {
+    const harness = await BuilderHarness.make(["worker", "infra"]);
+    const steps = harness.steps("FROM os\nRUN true");
+    await harness.act(() => harness.secret("push-infra", "r.example.com"));
+    await harness.act(() => harness.optIn("infra", {}, { ...steps, renderedImagePushSecret: { name: "push-infra" } }));
+    harness.backend.atOnce = 0;
+    harness.start();
+    await harness.pass(10_000);
+    await harness.act(() => harness.optIn("worker", {}, steps));
+    await harness.pass(5000);
+    expect(await harness.states()).toEqual([
+      "rendered-infra-2 build Initial",
+      "rendered-worker-1 reuse Building/Attached",
+    ]);
+    await harness.act(() => harness.kube.delete(kubernetes.Secret, { name: "push-infra", namespace }));
+    await harness.pass(2000);
+    harness.backend.atOnce = 4;
+    await harness.pass(60_000);
+    expect(await harness.states()).toEqual([
+      "rendered-infra-2 build Prepared/InputChanged",
+      "rendered-worker-1 reuse Interrupted/Superseded",
+      "rendered-worker-1 build Succeeded/Ready",
+    ]);
+    // The image exists, and infra takes it once its inputs are whole.
+    await harness.act(() => harness.secret("push-infra", "r.example.com"));
+    await harness.pass(120_000);
+    expect(await harness.condition("UpToDate", "infra")).toMatchObject({ status: "True" });
+  });
+
+  test("a permanent failure fails a build of the same pool that waits for the run [os-builder-strategies-18]", async () => {
+    const harness = await BuilderHarness.make();
+    await harness.act(() => harness.optIn("worker", none, harness.steps("FROM os\nRUN true")));
+    const failure = { class: "UserStepFailed", step: "user:2", cause: "no", excerpt: "" } as const;
+    harness.backend.scripts = [
+      [
+        { forMs: 15_000, is: "running", step: "user:1" },
+        { is: "fails", failure },
+      ],
+    ];
+    harness.start();
+    await harness.pass(8000);
+    await harness.act(() => harness.render("worker", { spec: { kernelArguments: ["quiet"] } }));
+    await harness.pass(30_000);
+    expect(await harness.states()).toEqual([
+      "rendered-worker-1 build Failed/UserStepFailed",
+      "rendered-worker-2 reuse Failed/UserStepFailed",
+    ]);
+    expect(harness.backend.started).toHaveLength(1);
   });
 
   test("a run with outdated inputs does not start again: builds that wait for it plan again", async () => {

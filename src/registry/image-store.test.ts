@@ -167,6 +167,31 @@ describe("images of registries", () => {
     expect(given).toBeLessThan(4);
   });
 
+  test.for(["null", "[]", "7", "", "{", '{"config":7}', '{"config":{"Labels":[]}}', '{"rootfs":{"diff_ids":7}}'])(
+    "an image whose config is %j is invalid, and no bug [image-store-config-1]",
+    async (text) => {
+      const at = await registry();
+      const config = Buffer.from(text);
+      const digest = at.addManifest(
+        {
+          schemaVersion: 2,
+          mediaType: "application/vnd.oci.image.manifest.v1+json",
+          config: {
+            mediaType: "application/vnd.oci.image.config.v1+json",
+            digest: at.addBlob(config),
+            size: config.length,
+          },
+          layers: [],
+        },
+        "application/vnd.oci.image.manifest.v1+json",
+      );
+      const { store } = storeWith();
+      expect(await failure(store.inspect(`${at.host}/os/base@${digest}`, never))).toMatchObject({
+        code: "MCO_IMAGE_INVALID",
+      });
+    },
+  );
+
   test("a parent that the policy rejects is not used", async () => {
     const { at, digest } = await withParent();
     const parent = `${at.host}/os/base@${digest}`;

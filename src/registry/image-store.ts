@@ -12,6 +12,7 @@ import {
   imageLimits,
   invalidImage,
   layersOf,
+  manifestFacts,
   manifestFor,
   parseManifest,
 } from "./manifest.ts";
@@ -47,7 +48,10 @@ export interface AppendRequest extends Addition {
 
 /** Images in registries: inspected, composed, deleted. Failures are `MCO_IMAGE_*` with the fact `retryable`. */
 export interface ImageStore {
-  /** The pullspec by digest. One that has a digest already is not asked for. */
+  /**
+   * The pullspec by digest, of an image that the policy accepts by the name that is given. One that has a digest
+   * already is not asked for.
+   */
   resolve(image: string, signal: AbortSignal): Promise<string>;
   /** With the pull credentials. Rejects for an image whose content cannot be used (`MCO_IMAGE_INVALID`). */
   inspect(image: string, signal: AbortSignal): Promise<ImageInfo | MissingImage>;
@@ -84,7 +88,7 @@ export interface ImageStoreSettings {
   readonly certificates: (host: string) => Promise<readonly string[]>;
   /** Text of registries.conf. */
   readonly registries?: string | undefined;
-  /** Text of policy.json; images are not held against one that is not given. */
+  /** Text of policy.json. Without one, or without a verifier, every image is accepted. */
   readonly policy?: string | undefined;
   /** Of the machines that run the images: `amd64`, `arm64`. */
   readonly architecture: string;
@@ -137,11 +141,17 @@ class RegistryImages implements ImageStore {
   async resolve(image: string, signal: AbortSignal): Promise<string> {
     const reference = readReference(image);
     if (reference.digest !== undefined) return printImageReference(reference);
-    const digest = await this.#atSources(
+    const { digest, digests } = await this.#atSources(
       image,
-      async (place, { tag }) => (await manifestAt(this.#puller, place, tag ?? "latest", signal)).digest,
+      async (place, { tag }) => {
+        const top = await manifestAt(this.#puller, place, tag ?? "latest", signal);
+        const read = parseManifest(top.bytes, top.mediaType);
+        const own = read.kind === "image" ? [] : [manifestFor(read, this.#options.architecture).digest];
+        return { digest: top.digest, digests: [...own, top.digest] };
+      },
       signal,
     );
+    await this.#admit(this.#puller, image, digests, signal);
     return `${repositoryOf(reference)}@${digest}`;
   }
 
@@ -154,11 +164,10 @@ class RegistryImages implements ImageStore {
       if (missing === undefined) throw error;
       return missing;
     }
-    const config = configOf(found.config);
     return {
       is: "image",
       digest: found.digest,
-      ...config,
+      ...manifestFacts(found.config),
       layers: found.manifest.layers,
       diffIds: diffIdsOf(found.config),
     };
@@ -239,11 +248,8 @@ class RegistryImages implements ImageStore {
 
   async parentOf(image: string, signal: AbortSignal): Promise<ParentImage> {
     const found = await this.#find(this.#reader, image, signal);
-    const { clock, random, policy, registries, verifier } = this.#options;
-    if (policy !== undefined && verifier !== undefined) {
-      const digests = found.indexDigest === undefined ? [found.digest] : [found.digest, found.indexDigest];
-      await admitImage(image, digests, { client: this.#reader, clock, random, policy, registries, verifier }, signal);
-    }
+    const digests = found.indexDigest === undefined ? [found.digest] : [found.digest, found.indexDigest];
+    await this.#admit(this.#reader, image, digests, signal);
     const layers = layersOf(found.manifest);
     return parentFrom(found.bytes, found.config, (digest) => {
       const layer = layers.find((one) => one.digest === digest);
@@ -264,6 +270,13 @@ class RegistryImages implements ImageStore {
       });
     await pushing(() => this.#pusher.putManifest(target, addition.tag, manifest, signal));
     return { digest: manifest.digest };
+  }
+
+  /** Rejects for an image that the policy does not accept. */
+  async #admit(client: RegistryClient, image: string, digests: readonly string[], signal: AbortSignal): Promise<void> {
+    const { clock, random, policy, registries, verifier } = this.#options;
+    if (policy !== undefined && verifier !== undefined)
+      await admitImage(image, digests, { client, clock, random, policy, registries, verifier }, signal);
   }
 
   /** Copies a layer to the target: mounts it from the same registry, or streams it. */
@@ -458,24 +471,4 @@ function missingOf(error: unknown): MissingImage | undefined {
   if (error.code === "MCO_IMAGE_ABSENT") return { is: "absent", problem: text };
   if (error.code === "MCO_IMAGE_UNAUTHORIZED") return { is: "denied", problem: text };
   return error.code === "MCO_IMAGE_UNREACHABLE" ? { is: "unreachable", problem: text } : undefined;
-}
-
-function configOf(bytes: Uint8Array): Pick<ImageInfo, "architecture" | "created" | "labels"> {
-  const { architecture, created, config } = JSON.parse(new TextDecoder().decode(bytes)) as {
-    readonly architecture?: unknown;
-    readonly created?: unknown;
-    readonly config?: { readonly Labels?: unknown } | null;
-  };
-  const labels = config?.Labels ?? {};
-  const at = typeof created === "string" ? Date.parse(created) : NaN;
-  return {
-    architecture: typeof architecture === "string" ? architecture : "",
-    created: Number.isNaN(at) ? 0 : at,
-    labels:
-      typeof labels === "object"
-        ? Object.fromEntries(
-            Object.entries(labels).flatMap(([name, value]) => (typeof value === "string" ? [[name, value]] : [])),
-          )
-        : {},
-  };
 }

@@ -138,15 +138,21 @@ export function diffIdsOf(config: Uint8Array): readonly string[] {
   });
 }
 
-/** The contents of an image's config: its architecture (empty: not stated), and its labels. */
+/**
+ * The contents of an image's config: its architecture (empty: not stated), when it was made, in milliseconds since the
+ * epoch (0: not stated), and its labels. @throws McoError `MCO_IMAGE_INVALID`
+ */
 export function manifestFacts(config: Uint8Array): {
   readonly architecture: string;
+  readonly created: number;
   readonly labels: Readonly<Record<string, string>>;
 } {
-  const { architecture, config: settings } = objectOf(parseJson(config, "the config"), "the config");
+  const { architecture, created, config: settings } = objectOf(parseJson(config, "the config"), "the config");
+  const at = typeof created === "string" ? Date.parse(created) : NaN;
   const labels = objectOf(settings ?? {}, "the config's settings")["Labels"];
   return {
     architecture: typeof architecture === "string" ? architecture : "",
+    created: Number.isNaN(at) ? 0 : at,
     labels: Object.fromEntries(
       Object.entries(objectOf(labels ?? {}, "the labels")).flatMap(([name, value]) =>
         typeof value === "string" ? [[name, value]] : [],

@@ -12,6 +12,7 @@ interface Attack {
   readonly pod?: Partial<PodSpec>;
   readonly container?: Partial<Container>;
   readonly context?: Partial<NonNullable<Container["securityContext"]>>;
+  readonly annotations?: Readonly<Record<string, string>>;
   /** What the answer names. */
   readonly says: string;
 }
@@ -82,6 +83,28 @@ export const podAttacks: readonly Attack[] = [
     pod: { securityContext: { sysctls: [{ name: "kernel.shm_rmid_forced", value: "1" }] } },
     says: "confined",
   },
+  {
+    title: "has a device of a plug-in",
+    container: { resources: { limits: { "example.com/device": "1" }, requests: { "example.com/device": "1" } } },
+    says: "devices",
+  },
+  ...(["livenessProbe", "readinessProbe", "startupProbe"] as const).map((probe) => ({
+    title: `has its node ask others (${probe})`,
+    container: { restartPolicy: "Always", [probe]: { httpGet: { host: "192.0.2.1", port: 80 } } },
+    says: "probes",
+  })),
+  {
+    title: "has its node tell others",
+    container: {
+      restartPolicy: "Always",
+      lifecycle: { preStop: { httpGet: { host: "192.0.2.1", port: 80, path: "/" } } },
+    },
+    says: "lifecycle",
+  },
+  { title: "has another scheduler", pod: { schedulerName: "mine" }, says: "schedulerName" },
+  ...["io.kubernetes.cri-o.Devices", "seccomp-profile.kubernetes.cri-o.io", "cpu-quota.crio.io", "run.oci.hooks"].map(
+    (name) => ({ title: `asks its runtime for more (${name})`, annotations: { [name]: "x" }, says: "annotations" }),
+  ),
   { title: "is not confined by AppArmor", context: { appArmorProfile: { type: "Unconfined" } }, says: "confined" },
 ];
 
@@ -90,7 +113,10 @@ export const refusedFor = (says: string): string =>
   expect.stringMatching(new RegExp(`image-build-(jobs|pods)' .*denied request: .*${says}`)) as string;
 
 /** The Job of a build as an attacker changes it: its first container, which is one of those before the push. */
-export function attackingJob({ pod, container, context }: Omit<Attack, "title" | "says">, image: string): Job {
+export function attackingJob(
+  { pod, container, context, annotations }: Omit<Attack, "title" | "says">,
+  image: string,
+): Job {
   const job = buildJob(image);
   const spec = job.spec?.template.spec;
   if (job.spec === undefined || spec === undefined) throw new Error("a build has no pod");
@@ -110,6 +136,10 @@ export function attackingJob({ pod, container, context }: Omit<Attack, "title" |
       ...job.spec,
       template: {
         ...job.spec.template,
+        metadata: {
+          ...job.spec.template.metadata,
+          annotations: { ...job.spec.template.metadata?.annotations, ...annotations },
+        },
         spec: {
           ...spec,
           ...pod,
@@ -127,7 +157,7 @@ export function attackingPod(attack: Omit<Attack, "title" | "says">, image: stri
   return {
     apiVersion: "v1",
     kind: "Pod",
-    metadata: { name: "attack-builds", namespace: buildNamespace },
+    metadata: { name: "attack-builds", namespace: buildNamespace, annotations: { ...attack.annotations } },
     ...(spec?.template.spec === undefined ? {} : { spec: spec.template.spec }),
   };
 }

@@ -8,7 +8,7 @@ import { connect } from "../../src/cli/connect.ts";
 import { type KubeClient, createKubeClient } from "../../src/kube/kube-client.ts";
 import { isAlreadyExists, isForbidden } from "../../src/kube/kube-error.ts";
 import { httpsTransport } from "../../src/kube/node/https-transport.ts";
-import { buildPodPolicies } from "../../src/operator/admission-policies.ts";
+import { builderPolicies } from "../../src/operator/admission-policies.ts";
 import { suiteRights } from "../../src/operator/rights.ts";
 import { systemClock, systemFiles, systemProcesses, systemRandom } from "../../src/ports/node/index.ts";
 import { hasKubernetes } from "../support/kubernetes/control-plane.ts";
@@ -48,7 +48,8 @@ describe.skipIf(!hasKubernetes)("a real API server, called with the builder's to
       await make({ apiVersion: "v1", kind: "Namespace", metadata: { name } });
     for (const object of suiteRights().filter(({ metadata }) => metadata.name === objects.osBuilder))
       await make(object);
-    for (const object of buildPodPolicies({ image, isolation: "userNamespace" })) await make(object);
+    for (const object of builderPolicies({ image, isolation: "userNamespace", defaultOptIn: false }))
+      await make(object);
     for (const name of [objects.buildAccount, "default"])
       await make({ apiVersion: "v1", kind: "ServiceAccount", metadata: { name, namespace: buildNamespace } });
     await make({

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { type ConfigMap, type Job, type Pod, type Secret, kubernetes } from "../../src/api/foreign/kubernetes.ts";
+import { MachineConfigPool } from "../../src/api/kinds/machine-config-pool.ts";
 import { MachineOSConfig } from "../../src/api/kinds/machine-os-config.ts";
 import { annotations, buildNamespace, namespace, objects } from "../../src/api/names.ts";
 import type { KubeObject } from "../../src/api/schema/object.ts";
@@ -11,6 +12,7 @@ import type { Files } from "../../src/ports/files.ts";
 import { systemFiles } from "../../src/ports/node/index.ts";
 import { buildJob, objectsOfBuild } from "../support/pod-templates.ts";
 import { untilSeen } from "../support/until-seen.ts";
+import { allAre, allowedWrites, optIn, outcomesOf, prepareBuilderWrites, refusedWrites } from "./builder-writes.ts";
 import { attackingJob, attackingPod, podAttacks, refusedFor } from "./build-pods.ts";
 
 interface Binding extends KubeObject {
@@ -19,6 +21,18 @@ interface Binding extends KubeObject {
 
 /** What the operator of {@link startOperator} has builds run. */
 const image = "suite:1";
+
+/** An operator that has bound the builder, and objects that a builder writes. */
+async function startBound() {
+  const { kube, as } = await startOperator();
+  await untilSeen(
+    "the policies of the builder",
+    () => kube.get(kubernetes.ValidatingAdmissionPolicyBinding, { name: "os-builder-config-maps-binding" }),
+    (binding) => binding !== undefined,
+  );
+  await prepareBuilderWrites(kube);
+  return { kube, builder: as({ name: `system:serviceaccount:${namespace}:${objects.osBuilder}`, groups: [] }) };
+}
 
 describe("an attacker with the builder or a build step reaches no Secret of a component", () => {
   test("the builder can create no pod or Secret in the suite's namespace, and read none in other namespaces [attack-builds-1]", async () => {
@@ -147,11 +161,20 @@ describe("an attacker with the builder or a build step reaches no Secret of a co
     ])
       await expect(attack()).rejects.toSatisfy(isForbidden);
 
-    // It may write MachineOSConfigs, and the operator copies what these name.
+    // For a pool that is opted in it writes the MachineOSConfig, and the operator copies what this names.
+    const pool = await untilSeen(
+      "the worker pool",
+      () => kube.get(MachineConfigPool, { name: "worker" }),
+      (found): found is MachineConfigPool => found !== undefined,
+    );
+    await kube.patch(MachineConfigPool, pool.metadata, {
+      type: "merge",
+      body: { metadata: { labels: { [annotations.layeringEnabled]: "" } } },
+    });
     await builder.create(MachineOSConfig, {
       apiVersion: MachineOSConfig.apiVersion,
       kind: MachineOSConfig.kind,
-      metadata: { name: "worker" },
+      metadata: { name: "worker", annotations: { [annotations.optInSource]: "PoolLabel" } },
       spec: {
         machineConfigPool: { name: "worker" },
         imageBuilder: { imageBuilderType: "Job" },
@@ -172,6 +195,34 @@ describe("an attacker with the builder or a build step reaches no Secret of a co
       {},
       { [annotations.secretType]: "kubernetes.io/tls" },
     ]);
+  });
+
+  test("the builder writes of pools and MachineOSConfigs what its work needs, and opts in no pool that nobody opted in [attack-builds-13]", async () => {
+    const { kube, builder } = await startBound();
+    expect(await outcomesOf(refusedWrites, builder)).toEqual(allAre(refusedWrites, "refused"));
+    expect(await outcomesOf(allowedWrites, builder)).toEqual(allAre(allowedWrites, "written"));
+    // They bind the builder alone.
+    const asked = refusedWrites.filter(({ title }) => !title.includes("as a user"));
+    expect((await outcomesOf(asked, kube)).filter(([, outcome]) => outcome === "refused")).toEqual([]);
+  });
+
+  test("the builder opts every pool in while the cluster's default does, but for those that say no [attack-builds-14]", async () => {
+    const { kube, builder } = await startBound();
+    const outcome = async (pool: "plain" | "refusing") =>
+      (await outcomesOf([optIn(pool, "ClusterDefault")], builder)).map(([, told]) => told).join();
+    const untilIs = (wanted: string) =>
+      untilSeen(
+        `an opt-in by default is ${wanted}`,
+        () => outcome("plain"),
+        (told) => told === wanted,
+      );
+    await untilIs("refused");
+    const settings = { apiVersion: "v1", kind: "ConfigMap", metadata: { name: objects.buildConfig, namespace } };
+    await kube.create<ConfigMap>(kubernetes.ConfigMap, { ...settings, data: { defaultOptIn: "true" } });
+    await untilIs("written");
+    expect(await outcome("refusing")).toBe("refused");
+    await kube.delete(kubernetes.ConfigMap, settings.metadata);
+    await untilIs("refused");
   });
 
   test("a build's pod runs as an account that no binding names, and has no token [attack-builds-2]", async () => {

@@ -58,6 +58,8 @@ export interface BuildGiven {
   readonly request?: Partial<BuildFile>;
   readonly pullPassword?: string;
   readonly signal?: AbortSignal;
+  /** Authorities, PEM, that vouch for every registry. */
+  readonly trust?: string;
   /** A cache other than the harness's. */
   readonly cache?: string;
   readonly options?: Partial<BuildImageOptions>;
@@ -69,6 +71,8 @@ export interface BuildHarness {
   readonly host: string;
   readonly folder: string;
   readonly registry: RunningRegistry;
+  /** PEM, of the authority that vouches for the registry. */
+  readonly certificate: string;
   readonly store: ImageStore;
   /** Pullspec of the stock OS. */
   readonly base: string;
@@ -107,6 +111,7 @@ export async function buildHarness(): Promise<BuildHarness> {
     host,
     folder,
     registry,
+    certificate: pki.certificate,
     store,
     base,
     withShell,
@@ -120,6 +125,7 @@ export async function buildHarness(): Promise<BuildHarness> {
       request = {},
       pullPassword = password,
       signal = never,
+      trust,
       cache = join(folder, "cache"),
       options,
       before = async () => undefined,
@@ -165,6 +171,7 @@ export async function buildHarness(): Promise<BuildHarness> {
               hasTrust: false,
             }),
           );
+        if (trust !== undefined) await put(`${buildPaths.trust}/${buildFiles.trust}`, trust);
         for (const [i, contents] of Object.values(files).entries())
           await put(`${buildPaths.context}/context-${i}`, contents);
         if (layer !== undefined) await put(`${buildPaths.content}/${buildFiles.configLayer}`, layer.bytes);

@@ -9,6 +9,7 @@ import { conditionOf } from "../../src/api/schema/object.ts";
 import { encodeDataUrl } from "../../src/ignition/data-url.ts";
 import { createEventRecorder } from "../../src/kube/event-recorder.ts";
 import { WatchCache } from "../../src/kube/watch-cache.ts";
+import { builderPolicies } from "../../src/operator/admission-policies.ts";
 import type { BuildRequest } from "../../src/os-builder/backend.ts";
 import { FakeBackend } from "./fake-backend.ts";
 import type { ImageAccess, Images } from "../../src/os-builder/images.ts";
@@ -76,7 +77,7 @@ export class FakeRegistry implements Images {
     return Promise.resolve(new Map([["/etc/passwd", new TextEncoder().encode(this.passwd)]]));
   }
 
-  delete(image: string): ReturnType<Images["delete"]> {
+  delete(image: string, _signal?: AbortSignal): ReturnType<Images["delete"]> {
     if (this.deletes === "denied") return Promise.resolve("denied");
     this.deleted.push(image);
     return Promise.resolve(this.images.delete(image) ? "deleted" : "absent");
@@ -108,10 +109,16 @@ export class BuilderHarness extends VirtualHarness {
   intercept: (handler: HttpHandler) => HttpHandler = (handler) => handler;
   readonly poolKind = MachineConfigPool;
   readonly buildKind = MachineOSBuild;
+  readonly #asBuilder: HttpHandler;
   #renders = 0;
 
   private constructor(kernel: Kernel, cluster: InProcessCluster) {
     super(kernel, cluster);
+    // With the builder's name, which policies bound.
+    this.#asBuilder = cluster.server.as({
+      name: `system:serviceaccount:${namespace}:${objects.osBuilder}`,
+      groups: ["system:masters"],
+    });
     this.backend = new FakeBackend(kernel.clock);
     this.backend.onImage = (image: string, request: BuildRequest) =>
       this.registry.images.set(image, { ...request.labels, "containers.bootc": "1" });
@@ -144,6 +151,13 @@ export class BuilderHarness extends VirtualHarness {
           ipFamilies: "IPv4",
         },
       });
+      for (const policy of builderPolicies({ image: "suite", isolation: "userNamespace", defaultOptIn: true }))
+        await kube.create(
+          policy.kind === "ValidatingAdmissionPolicy"
+            ? kubernetes.ValidatingAdmissionPolicy
+            : kubernetes.ValidatingAdmissionPolicyBinding,
+          policy,
+        );
       harness.copySecrets();
       await harness.secret("push", "r.example.com");
       await harness.secret(objects.globalPullSecret, "b.example.com");
@@ -351,7 +365,7 @@ export class BuilderHarness extends VirtualHarness {
   /** Starts the os-builder; the function that it returns kills it. */
   start(identity = "one"): AbortController {
     const stopping = new AbortController();
-    const kube = this.cluster.client((request, signal) => this.intercept(this.cluster.transport)(request, signal));
+    const kube = this.cluster.client((request, signal) => this.intercept(this.#asBuilder)(request, signal));
     const { monotonic, after } = this.kernel.clock;
     const ports = {
       clock: clockFrom({ now: () => this.kernel.clock.now() + this.#skipped, monotonic, after }),

@@ -73,8 +73,8 @@ async function prepare(kube: KubeClient): Promise<void> {
       renderedImagePushSpec: "registry.example/os:1",
     },
   });
-  const manifests = admissionPolicies(none, { image: "suite", isolation: "userNamespace" }).filter(({ metadata }) =>
-    inUse(metadata.name),
+  const manifests = admissionPolicies(none, { image: "suite", isolation: "userNamespace", defaultOptIn: false }).filter(
+    ({ metadata }) => inUse(metadata.name),
   );
   for (const manifest of manifests)
     await kube.apply(

@@ -10,6 +10,7 @@ import { listen } from "../../../src/apiserver/node/listener.ts";
 import { memoryStore } from "../../../src/apiserver/storage/memory-store.ts";
 import { pemTokenKeys } from "../../../src/apiserver/node/token-keys.ts";
 import { createApiServer } from "../../../src/apiserver/server.ts";
+import { roomIn } from "../../../src/apiserver/storage/room.ts";
 import { silentLogger } from "../../../src/ports/logger.ts";
 import { systemClock, systemRandom } from "../../../src/ports/node/index.ts";
 import { type Counts, requestCounter } from "./count-requests.ts";
@@ -22,6 +23,8 @@ const server = createApiServer({
   random: systemRandom,
   log: silentLogger,
   tokenKeys: pemTokenKeys(text("tokens.key")),
+  // Thousands of machines have more Events than those of one machine may.
+  room: roomIn(16 * 1024 * 1024 * 1024),
 });
 const counter = requestCounter();
 const listener = await listen({

@@ -113,10 +113,11 @@ const viewRules: readonly Rule[] = [
   { apiGroups: ["events.k8s.io"], resources: ["events"], verbs: read },
 ];
 
+/** Not Endpoints, which could lead a Service's clients elsewhere: CVE-2021-25740. */
 const editRules: readonly Rule[] = [
   {
     apiGroups: [""],
-    resources: ["configmaps", "endpoints", "events", "pods", "secrets", "serviceaccounts", "services"],
+    resources: ["configmaps", "events", "pods", "secrets", "serviceaccounts", "services"],
     verbs: write,
   },
   { apiGroups: [""], resources: ["secrets"], verbs: read },

@@ -6,4 +6,6 @@ export interface Exchange {
   readonly signal: AbortSignal;
   /** Texts for `Warning` headers, in order. */
   readonly warnings: string[];
+  /** Waits for the next turn of the user: long work lets others go on in between. */
+  readonly turn: () => Promise<void>;
 }

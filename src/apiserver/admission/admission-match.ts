@@ -1,12 +1,38 @@
 import type { AdmissionRequest } from "./admission.ts";
+import { inVersion } from "../schema/event-conversion.ts";
+import type { Catalog } from "../schema/kinds/catalog.ts";
 import type { LiveObjects } from "../storage/live-objects.ts";
 import type { UserInfo } from "../schema/contract.ts";
 import { isObject } from "../schema/json-values.ts";
 import { labelSelectorMatches } from "../schema/selectors.ts";
 
-/** Whether a list of `rules` (webhooks) or `resourceRules` (policies) speaks of a write. */
-export function anyRuleMatches(rules: unknown, request: AdmissionRequest): boolean {
-  return Array.isArray(rules) && rules.some((rule) => isObject(rule) && ruleMatches(rule, request));
+/**
+ * The write as a list of `rules` (webhooks) or `resourceRules` (policies) speaks of it; `undefined`: none does. Unless
+ * `matchPolicy` is `Exact`, a rule about one version speaks of the same objects in every other, and sees them in its own:
+ * `k8s.io/apiserver pkg/admission/plugin/policy/matching/matching.go (master)`.
+ */
+export function asMatched(
+  rules: unknown,
+  matchPolicy: unknown,
+  request: AdmissionRequest,
+  catalog: Catalog,
+): AdmissionRequest | undefined {
+  if (!Array.isArray(rules) || rules.length === 0) return undefined;
+  const speaksOf = (one: AdmissionRequest) => rules.some((rule) => isObject(rule) && ruleMatches(rule, one));
+  if (speaksOf(request)) return request;
+  if (matchPolicy === "Exact") return undefined;
+  const { served, object, before } = request;
+  const other = catalog
+    .versionsOf(served.stored)
+    .find((version) => version !== served && speaksOf({ ...request, served: version }));
+  if (other === undefined) return undefined;
+  return {
+    ...request,
+    served: other,
+    requested: served,
+    object: object === undefined ? undefined : inVersion(object, other.apiVersion),
+    before: before === undefined ? undefined : inVersion(before, other.apiVersion),
+  };
 }
 
 function ruleMatches(
@@ -64,17 +90,16 @@ export function selectorsMatch(
  */
 export function describeRequest(request: AdmissionRequest, user: UserInfo, uid: string): Record<string, unknown> {
   const { group, version, kind, plural, namespaced } = request.served.definition;
-  const gvk = { group, version, kind };
-  const gvr = { group, version, resource: plural };
+  const requested = (request.requested ?? request.served).definition;
   const sub = request.subresource === "" ? {} : { subResource: request.subresource };
   const requestSub = request.subresource === "" ? {} : { requestSubResource: request.subresource };
   return {
     uid,
-    kind: gvk,
-    resource: gvr,
+    kind: { group, version, kind },
+    resource: { group, version, resource: plural },
     ...sub,
-    requestKind: gvk,
-    requestResource: gvr,
+    requestKind: { group: requested.group, version: requested.version, kind: requested.kind },
+    requestResource: { group: requested.group, version: requested.version, resource: requested.plural },
     ...requestSub,
     ...(request.name === "" ? {} : { name: request.name }),
     ...(namespaced ? { namespace: request.namespace } : {}),

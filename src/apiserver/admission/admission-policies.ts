@@ -1,4 +1,4 @@
-import { anyRuleMatches, describeRequest, selectorsMatch } from "./admission-match.ts";
+import { asMatched, describeRequest, selectorsMatch } from "./admission-match.ts";
 import type { AdmissionPlugin, AdmissionRequest } from "./admission.ts";
 import { type Catalog, splitApiVersion } from "../schema/kinds/catalog.ts";
 import type { LiveObjects } from "../storage/live-objects.ts";
@@ -8,8 +8,8 @@ import {
   type CompiledPolicy,
   type PolicyRequest,
 } from "../schema/validation/cel-policies.ts";
-import type { KubeObject } from "../schema/contract.ts";
-import { isObject } from "../schema/json-values.ts";
+import type { KubeObject, Served } from "../schema/contract.ts";
+import { isObject, own } from "../schema/json-values.ts";
 import { labelSelectorMatches } from "../schema/selectors.ts";
 import { forbidden, Refusal } from "../schema/status.ts";
 import type { Exchange } from "../access/exchange.ts";
@@ -48,11 +48,13 @@ export function admissionPolicyPlugin(live: LiveObjects, catalog: () => Catalog)
       if (policies.length === 0 || request.served.definition.group === "admissionregistration.k8s.io") return undefined;
       const asked = onceRead(request, exchange, live);
       for (const policy of policies) {
-        if (!constraintsMatch(policy.constraints, request, live)) continue;
+        const matched = constrained(policy.constraints, request, live, catalog());
+        if (matched === undefined) continue;
         for (const binding of policy.bindings) {
           const match = binding.spec["matchResources"];
-          if (isObject(match) && !bindingMatches(match, request, live)) continue;
-          const refusal = decide(policy, binding, request, exchange, { asked, live, catalog: catalog() });
+          if (isObject(match) && !bindingMatches(match, request, live, catalog())) continue;
+          const parts = { asked: () => asked(matched), live, catalog: catalog() };
+          const refusal = decide(policy, binding, request, exchange, parts);
           if (refusal !== undefined) return refusal;
         }
       }
@@ -67,13 +69,13 @@ function readPolicies(live: LiveObjects): readonly Policy[] {
     const name = object.metadata.name ?? "";
     const spec = isObject(object["spec"]) ? object["spec"] : {};
     const bound = bindings.flatMap((binding): Binding[] => {
-      const own = isObject(binding["spec"]) ? binding["spec"] : {};
-      if (own["policyName"] !== name) return [];
+      const bindingSpec = isObject(binding["spec"]) ? binding["spec"] : {};
+      if (bindingSpec["policyName"] !== name) return [];
       return [
         {
           name: binding.metadata.name ?? "",
-          spec: own,
-          actions: Array.isArray(own["validationActions"]) ? own["validationActions"] : ["Deny"],
+          spec: bindingSpec,
+          actions: Array.isArray(bindingSpec["validationActions"]) ? bindingSpec["validationActions"] : ["Deny"],
         },
       ];
     });
@@ -98,14 +100,18 @@ function readPolicies(live: LiveObjects): readonly Policy[] {
   });
 }
 
-function constraintsMatch(
+/** The write in the version that a policy's rules name; `undefined`: they do not speak of it. */
+function constrained(
   constraints: Readonly<Record<string, unknown>>,
   request: AdmissionRequest,
   live: LiveObjects,
-): boolean {
-  if (!anyRuleMatches(constraints["resourceRules"], request)) return false;
-  if (anyRuleMatches(constraints["excludeResourceRules"], request)) return false;
-  return selectorsMatch(constraints, request, live);
+  catalog: Catalog,
+): AdmissionRequest | undefined {
+  const { resourceRules, excludeResourceRules, matchPolicy } = constraints;
+  const matched = asMatched(resourceRules, matchPolicy, request, catalog);
+  if (matched === undefined || asMatched(excludeResourceRules, matchPolicy, request, catalog) !== undefined)
+    return undefined;
+  return selectorsMatch(constraints, request, live) ? matched : undefined;
 }
 
 /** A binding narrows; without rules of its own it takes those of the policy. */
@@ -113,26 +119,32 @@ function bindingMatches(
   match: Readonly<Record<string, unknown>>,
   request: AdmissionRequest,
   live: LiveObjects,
+  catalog: Catalog,
 ): boolean {
-  const rules = match["resourceRules"];
-  if (Array.isArray(rules) && rules.length > 0 && !anyRuleMatches(rules, request)) return false;
-  if (anyRuleMatches(match["excludeResourceRules"], request)) return false;
+  const { resourceRules: rules, excludeResourceRules, matchPolicy } = match;
+  const isOpen = !Array.isArray(rules) || rules.length === 0;
+  if (!isOpen && asMatched(rules, matchPolicy, request, catalog) === undefined) return false;
+  if (asMatched(excludeResourceRules, matchPolicy, request, catalog) !== undefined) return false;
   return selectorsMatch(match, request, live);
 }
 
-/** The request as expressions see it, read when the first policy judges it: an object may be large. */
-function onceRead(request: AdmissionRequest, { user }: Exchange, live: LiveObjects): () => PolicyRequest {
-  let known: PolicyRequest | undefined;
-  return () =>
-    (known ??= policyRequest({
-      object: request.object,
-      oldObject: request.before,
-      request: describeRequest(request, user, ""),
-      namespaceObject:
-        request.namespace === ""
-          ? null
-          : live.get({ resource: "namespaces", namespace: "", name: request.namespace })?.object,
-    }));
+/** The request as expressions see it, read when the first policy judges it in a version: an object may be large. */
+function onceRead({ namespace }: AdmissionRequest, { user }: Exchange, live: LiveObjects) {
+  const known = new Map<Served, PolicyRequest>();
+  return (request: AdmissionRequest): PolicyRequest => {
+    let read = known.get(request.served);
+    if (read === undefined) {
+      read = policyRequest({
+        object: request.object,
+        oldObject: request.before,
+        request: describeRequest(request, user, ""),
+        namespaceObject:
+          namespace === "" ? null : live.get({ resource: "namespaces", namespace: "", name: namespace })?.object,
+      });
+      known.set(request.served, read);
+    }
+    return read;
+  };
 }
 
 function decide(
@@ -155,7 +167,7 @@ function decide(
     if (!binding.actions.includes("Deny")) return undefined;
     const text = `ValidatingAdmissionPolicy '${policy.name}' with binding '${binding.name}' denied request: ${message}`;
     const { status } = forbidden(request.served.definition, request.name === "" ? "Unknown" : request.name, text);
-    return new Refusal(codes[reason] ?? 422, reason, status.message ?? text, {
+    return new Refusal(own(codes, reason) ?? 422, reason, status.message ?? text, {
       ...status.details,
       causes: [{ message: text }],
     });

@@ -1,9 +1,12 @@
 import type { Clock } from "../../ports/clock.ts";
 import type { Logger } from "../../ports/logger.ts";
 import type { Random } from "../../ports/random.ts";
-import { anyRuleMatches, describeRequest, selectorsMatch } from "./admission-match.ts";
+import { asMatched, describeRequest, selectorsMatch } from "./admission-match.ts";
 import type { AdmissionPlugin, AdmissionRequest } from "./admission.ts";
 import { decodeBase64Text } from "../http/base64url.ts";
+import { problemOfJson } from "../http/request-body.ts";
+import { inVersion } from "../schema/event-conversion.ts";
+import type { Catalog } from "../schema/kinds/catalog.ts";
 import type { LiveObjects } from "../storage/live-objects.ts";
 import {
   compileAdmissionPolicy,
@@ -11,7 +14,7 @@ import {
   type CompiledPolicy,
   type PolicyRequest,
 } from "../schema/validation/cel-policies.ts";
-import type { KubeObject } from "../schema/contract.ts";
+import type { KubeObject, Served } from "../schema/contract.ts";
 import { isObject } from "../schema/json-values.ts";
 import { jsonPatch } from "../schema/merge/patches.ts";
 import { internalError, Refusal, type StatusCause } from "../schema/status.ts";
@@ -29,6 +32,7 @@ export type WebhookCaller = (
 
 export interface WebhookOptions {
   readonly live: LiveObjects;
+  readonly catalog: Catalog;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Logger;
@@ -60,17 +64,19 @@ export function admissionWebhooks(options: WebhookOptions): AdmissionPlugin {
   return {
     async mutate(request, exchange) {
       let { object } = request;
-      for (const hook of concerned(mutating(), request, exchange, options)) {
-        const answer = await ask(hook, { ...request, object }, exchange, options);
+      const { apiVersion } = request.served;
+      for (const { hook, matched } of concerned(mutating(), request, exchange, options)) {
+        const shown = object === undefined ? undefined : inVersion(object, matched.served.apiVersion);
+        const answer = await ask(hook, { ...matched, object: shown }, exchange, options);
         if (answer instanceof Refusal) return answer;
-        object = answer ?? object;
+        if (answer !== undefined) object = inVersion(answer, apiVersion);
       }
       return object;
     },
     async validate(request, exchange) {
       const hooks = concerned(validating(), request, exchange, options);
       if (hooks.length === 0) return undefined;
-      const answers = await Promise.all(hooks.map((hook) => ask(hook, request, exchange, options)));
+      const answers = await Promise.all(hooks.map(({ hook, matched }) => ask(hook, matched, exchange, options)));
       return answers.find((answer) => answer instanceof Refusal);
     },
   };
@@ -119,20 +125,24 @@ function concerned(
   hooks: readonly Hook[],
   request: AdmissionRequest,
   { user }: Exchange,
-  { live }: WebhookOptions,
-): readonly Hook[] {
+  { live, catalog }: WebhookOptions,
+): readonly { readonly hook: Hook; readonly matched: AdmissionRequest }[] {
   if (hooks.length === 0 || request.served.definition.group === exemptGroup) return [];
-  let asked: PolicyRequest | undefined;
-  return hooks.filter((hook) => {
-    if (!anyRuleMatches(hook.rules, request) || !selectorsMatch(hook.selectors, request, live)) return false;
-    if (hook.conditions === "none" || hook.conditions === "broken") return true;
-    asked ??= policyRequest({
-      object: request.object,
-      oldObject: request.before,
-      request: describeRequest(request, user, ""),
-      namespaceObject: null,
-    });
-    return hook.conditions.decide(asked, null).verdict !== "skipped";
+  const asked = new Map<Served, PolicyRequest>();
+  return hooks.flatMap((hook) => {
+    const matched = asMatched(hook.rules, hook.selectors["matchPolicy"], request, catalog);
+    if (matched === undefined || !selectorsMatch(hook.selectors, request, live)) return [];
+    if (hook.conditions === "none" || hook.conditions === "broken") return [{ hook, matched }];
+    const read =
+      asked.get(matched.served) ??
+      policyRequest({
+        object: matched.object,
+        oldObject: matched.before,
+        request: describeRequest(matched, user, ""),
+        namespaceObject: null,
+      });
+    asked.set(matched.served, read);
+    return hook.conditions.decide(read, null).verdict === "skipped" ? [] : [{ hook, matched }];
   });
 }
 
@@ -195,6 +205,8 @@ async function ask(
   try {
     const patched = jsonPatch(request.object, JSON.parse(patch ?? ""));
     if (patched.verdict === "refused" || !isObject(patched.object)) return failed("its patch cannot be applied");
+    const problem = problemOfJson(patched.object);
+    if (problem !== undefined) return failed(`its patch makes an object that cannot be stored: ${problem}`);
     return patched.object as KubeObject;
   } catch {
     return failed("its patch is no JSON");

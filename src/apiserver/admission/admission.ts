@@ -5,7 +5,10 @@ import type { Exchange } from "../access/exchange.ts";
 /** A write, as those who may change or refuse it see it. */
 export interface AdmissionRequest {
   readonly operation: "CREATE" | "UPDATE" | "DELETE" | "CONNECT";
+  /** The version of `object`. */
   readonly served: Served;
+  /** The version that the caller asked for, where a rule names another one of the same objects. */
+  readonly requested?: Served;
   readonly subresource: string;
   readonly namespace: string;
   readonly name: string;

@@ -1,7 +1,7 @@
 import { nodeTaints } from "../../api/names.ts";
 import type { AdmissionPlugin } from "./admission.ts";
 import type { LiveObjects } from "../storage/live-objects.ts";
-import { isObject } from "../schema/json-values.ts";
+import { isObject, own } from "../schema/json-values.ts";
 import { forbidden, notFound, namespaceTerminating } from "../schema/status.ts";
 import type { Random } from "../../ports/random.ts";
 import { nameSuffix } from "../schema/name-suffix.ts";
@@ -130,7 +130,7 @@ export function podPriority(live: LiveObjects): AdmissionPlugin {
       const stored = live.get({ resource: "priorityclasses.scheduling.k8s.io", namespace: "", name: wanted })?.object[
         "value"
       ];
-      const priority = typeof stored === "number" ? stored : builtIn[wanted];
+      const priority = typeof stored === "number" ? stored : own(builtIn, wanted);
       if (priority === undefined)
         return forbidden(served.definition, name, `no PriorityClass with name ${wanted} was found`);
       if (given !== undefined && given !== priority) return refused(priority);

@@ -54,6 +54,43 @@ test("who may write roles and bindings takes no rights of other roles by aggrega
   }
 });
 
+test("a label of another's role gives its rights to nobody [apiserver-escalation-3]", async () => {
+  const ports = { clock: systemClock, random: systemRandom };
+  const api = createApiServer({ ...ports, store: memoryStore(), log: silentLogger });
+  const as = (name: string, groups: readonly string[] = []) =>
+    createKubeClient({ ...ports, transport: api.as({ name, groups }), userAgent: "test" });
+  const [admin, mallory] = [as("admin", ["system:masters"]), as("mallory")];
+  const bindingOf = (role: string) =>
+    ({
+      apiVersion,
+      kind: "ClusterRoleBinding",
+      metadata: { name: `mallory-${role}` },
+      roleRef: { apiGroup, kind: "ClusterRole", name: role },
+      subjects: [{ kind: "User", apiGroup, name: "mallory" }],
+    }) as ClusterRoleBinding;
+  const rules = [{ apiGroups: [apiGroup], resources: ["clusterroles"], verbs: ["get", "update", "patch"] }];
+  try {
+    await admin.create<ClusterRole>(kubernetes.ClusterRole, {
+      apiVersion,
+      kind: "ClusterRole",
+      metadata: { name: "writer" },
+      rules,
+    } as ClusterRole);
+    await admin.create<ClusterRoleBinding>(kubernetes.ClusterRoleBinding, bindingOf("writer"));
+    await admin.create<ClusterRoleBinding>(kubernetes.ClusterRoleBinding, bindingOf("view"));
+    const body = { metadata: { labels: { "rbac.authorization.k8s.io/aggregate-to-view": "true" } } };
+    for (const name of ["cluster-admin", "edit", "admin"])
+      await expect(mallory.patch(kubernetes.ClusterRole, { name }, { type: "merge", body }), name).rejects.toSatisfy(
+        isForbidden,
+      );
+    await expect(mallory.list<Secret>(kubernetes.Secret, { namespace: "kube-system" })).rejects.toSatisfy(isForbidden);
+    // What mallory has may be labelled by mallory.
+    await mallory.patch(kubernetes.ClusterRole, { name: "writer" }, { type: "merge", body });
+  } finally {
+    api.close();
+  }
+});
+
 test("a short role that allows a million things is refused before they are counted out [apiserver-escalation-2]", async () => {
   const ports = { clock: systemClock, random: systemRandom };
   const api = createApiServer({ ...ports, store: memoryStore(), log: silentLogger });

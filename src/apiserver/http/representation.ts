@@ -63,7 +63,14 @@ export function negotiate(accept: string | undefined, query: URLSearchParams): F
 /** Writes objects in the forms that callers ask for. `now`: milliseconds since the epoch, for ages in tables. */
 export interface Representation {
   object(served: Served, live: Pick<LiveObject, "object" | "json">, format: Format): string;
-  list(served: Served, items: readonly LiveObject[], metadata: ListMetadata, format: Format): string;
+  /** @param turn waits while others go on: each row of a table takes some time. */
+  list(
+    served: Served,
+    items: readonly LiveObject[],
+    metadata: ListMetadata,
+    format: Format,
+    turn: () => Promise<void>,
+  ): Promise<string>;
   /** A marker of progress in a watch. */
   bookmark(served: Served, revision: number, format: Format, annotations?: Readonly<Record<string, string>>): string;
 }
@@ -115,7 +122,7 @@ export function representation(now: () => number): Representation {
   }
 
   function text(document: unknown, format: Format): string {
-    return format.encoding === "yaml" ? stringify(document) : JSON.stringify(document);
+    return inEncoding(JSON.stringify(document), format);
   }
 
   return {
@@ -131,19 +138,15 @@ export function representation(now: () => number): Representation {
         case "metadata":
           return text(asMetadata(live.object), format);
         case "object":
-          return format.encoding === "yaml" ? stringify(inVersion(live.object, served.apiVersion)) : json(served, live);
+          return inEncoding(json(served, live), format);
       }
     },
-    list(served, items, metadata, format) {
+    async list(served, items, metadata, format, turn) {
       const { definition, apiVersion } = served;
       switch (format.as) {
         case "table":
           return text(
-            table(
-              served,
-              items.map((live) => row(served, live.object, format)),
-              metadata,
-            ),
+            table(served, await inTurns(items, ({ object }) => row(served, object, format), turn), metadata),
             format,
           );
         case "metadata":
@@ -152,7 +155,7 @@ export function representation(now: () => number): Representation {
               kind: "PartialObjectMetadataList",
               apiVersion: "meta.k8s.io/v1",
               metadata,
-              items: items.map((live) => asMetadata(live.object)),
+              items: await inTurns(items, ({ object }) => asMetadata(object), turn),
             },
             format,
           );
@@ -163,10 +166,9 @@ export function representation(now: () => number): Representation {
             apiVersion,
             metadata: definition.custom ? { continue: "", ...metadata } : metadata,
           };
-          if (format.encoding === "yaml")
-            return stringify({ ...head, items: items.map((live) => JSON.parse(item(served, live)) as unknown) });
           // Objects are kept encoded: a list is their concatenation.
-          return `${JSON.stringify(head).slice(0, -1)},"items":[${items.map((live) => item(served, live)).join(",")}]}`;
+          const encoded = (await inTurns(items, (live) => item(served, live), turn)).join(",");
+          return inEncoding(`${JSON.stringify(head).slice(0, -1)},"items":[${encoded}]}`, format);
         }
       }
     },
@@ -182,6 +184,39 @@ export function representation(now: () => number): Representation {
       return JSON.stringify(format.as === "table" ? table(served, [], { resourceVersion: String(revision) }) : object);
     },
   };
+}
+
+/** Objects of a list that are shown in one turn. */
+const objectsOfOneTurn = 500;
+
+async function inTurns<T, R>(items: readonly T[], show: (item: T) => R, turn: () => Promise<void>): Promise<R[]> {
+  const shown: R[] = [];
+  for (const item of items) {
+    if (shown.length % objectsOfOneTurn === objectsOfOneTurn - 1) await turn();
+    shown.push(show(item));
+  }
+  return shown;
+}
+
+/**
+ * Longer texts are answered as JSON, which is YAML too: to print a mebibyte as YAML takes the whole server a second, and fifty
+ * times its memory.
+ */
+const yamlLimitCharacters = 64 * 1024;
+/** The same for deeper ones: each line is indented by its depth. */
+const yamlLimitDepth = 50;
+
+function inEncoding(json: string, { encoding }: Format): string {
+  if (encoding === "json" || json.length > yamlLimitCharacters) return json;
+  const value = JSON.parse(json) as unknown;
+  return depthOf(value) > yamlLimitDepth ? json : stringify(value);
+}
+
+function depthOf(value: unknown): number {
+  let depth = 0;
+  for (let level: readonly unknown[] = [value]; level.length > 0; depth += 1)
+    level = level.flatMap((one) => (typeof one === "object" && one !== null ? (Object.values(one) as unknown[]) : []));
+  return depth;
 }
 
 export function contentType(format: Format): string {

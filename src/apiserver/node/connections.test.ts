@@ -20,14 +20,14 @@ class FakeSocket extends EventEmitter {
 
 /** Connections, of which each begins on a port of its own. */
 function start() {
-  const connections = new Connections({ strangers: 2, ofOneUser: 2 });
+  const connections = new Connections({ strangers: 2, ofOneUser: 2, ofOthers: 3 });
   let port = 0;
   return {
     connections,
-    begin(user?: string): FakeSocket {
+    begin(user?: string, isKept = false): FakeSocket {
       const socket = new FakeSocket((port += 1));
       connections.begins(socket);
-      if (user !== undefined) connections.isOf(user, socket);
+      if (user !== undefined) connections.isOf({ of: user, isKept }, socket);
       return socket;
     },
   };
@@ -39,7 +39,7 @@ test("the oldest connection of a stranger makes room, and none of a user does [a
   const user = begin("a");
   const [first, second] = [begin(), begin()];
   // A request on a connection names its other end alone: TLS has a socket of its own.
-  connections.isOf("b", new FakeSocket(second.remotePort));
+  connections.isOf({ of: "b", isKept: false }, new FakeSocket(second.remotePort));
   const [third, fourth] = [begin(), begin()];
   expect(closedOf([user, first, second, third, fourth])).toEqual([false, true, false, false, false]);
   third.destroy();
@@ -57,4 +57,18 @@ test("beyond the share of one user, its connections are those of strangers [apis
   begin();
   begin();
   expect([next.isClosed, begin("b").isClosed]).toEqual([false, false]);
+});
+
+test("many users together leave room for nodes and administrators [apiserver-connections-3]", () => {
+  const { begin } = start();
+  const others = ["a", "b", "c"].map((user) => begin(user));
+  const more = [begin("d"), begin("e")];
+  const node = begin("system:node:n", true);
+  begin();
+  expect(closedOf([...others, ...more, node])).toEqual([false, false, false, true, false, false]);
+  others[0]?.destroy();
+  const next = begin("f");
+  begin();
+  begin();
+  expect(next.isClosed).toBe(false);
 });

@@ -10,6 +10,7 @@ import type { Clock } from "../../ports/clock.ts";
 import type { HttpRequest, HttpResponse } from "../../ports/http.ts";
 import { identityOfSubject } from "../../ports/subject-identity.ts";
 import type { Peer } from "../access/authentication.ts";
+import type { Share } from "../access/shares.ts";
 import { bodyLimitBytes } from "../http/request-body.ts";
 import { Refusal, tooManyRequests } from "../schema/status.ts";
 import type { ApiServer } from "../server.ts";
@@ -48,12 +49,17 @@ const discardLimitBytes = 64 * 1024 * 1024;
 const bufferedLimitBytes = 256 * 1024 * 1024;
 /** Of these, bodies of one user: whoever sends many, and slowly, leaves room for others. */
 const callerLimitBytes = bufferedLimitBytes / 4;
+/** Of these, bodies of all users for whom nothing is kept. */
+const othersLimitBytes = (bufferedLimitBytes / 4) * 3;
 /** The same for callers whom nobody knows: they must not take the room of others by bodies that do not end. */
 const strangersLimitBytes = 16 * 1024 * 1024;
 /** Many times the number of connections that the machines of one cluster hold open. */
 const mostConnections = 10_000;
-/** Of these, those of clients without credentials, and those of one user. */
-export const connectionLimits: ConnectionLimits = { strangers: 1_000, ofOneUser: 2_000 };
+/**
+ * Of these, those of clients without credentials, those of one user, and those of all users but nodes and administrators,
+ * for whom the rest is kept.
+ */
+export const connectionLimits: ConnectionLimits = { strangers: 1_000, ofOneUser: 2_000, ofOthers: 6_000 };
 /** How long running requests may take once the listener closes. */
 const closeGraceMs = 2_000;
 
@@ -67,6 +73,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
 
   const buffered: Buffers = {
     known: { bytes: 0, limitBytes: bufferedLimitBytes },
+    others: { bytes: 0, limitBytes: othersLimitBytes },
     strangers: { bytes: 0, limitBytes: strangersLimitBytes },
     callers: new Map(),
   };
@@ -128,30 +135,31 @@ interface Buffered {
   bytes: number;
   readonly limitBytes: number;
 }
-interface Buffers extends Readonly<Record<"known" | "strangers", Buffered>> {
+interface Buffers extends Readonly<Record<"known" | "others" | "strangers", Buffered>> {
   /** Of the known callers, by name; those without bodies are absent. */
   readonly callers: Map<string, number>;
 }
 
 /** A part of the memory for one request. @param caller its user; `undefined`: nobody known. */
 function bufferShare(
-  { known, strangers, callers }: Buffers,
-  caller: string | undefined,
+  { known, others, strangers, callers }: Buffers,
+  caller: Share | undefined,
 ): { take(bytes: number): boolean; giveBack(): void } {
-  const all = caller === undefined ? strangers : known;
+  const shared = caller === undefined ? [strangers] : caller.isKept ? [known] : [known, others];
   let taken = 0;
   const add = (bytes: number) => {
-    all.bytes += bytes;
+    for (const buffered of shared) buffered.bytes += bytes;
     taken += bytes;
     if (caller === undefined) return;
-    const left = (callers.get(caller) ?? 0) + bytes;
-    if (left === 0) callers.delete(caller);
-    else callers.set(caller, left);
+    const left = (callers.get(caller.of) ?? 0) + bytes;
+    if (left === 0) callers.delete(caller.of);
+    else callers.set(caller.of, left);
   };
   return {
     take(bytes) {
-      const own = caller === undefined ? 0 : (callers.get(caller) ?? 0);
-      if (all.bytes + bytes > all.limitBytes || own + bytes > callerLimitBytes) return false;
+      const own = caller === undefined ? 0 : (callers.get(caller.of) ?? 0);
+      const fits = shared.every((buffered) => buffered.bytes + bytes <= buffered.limitBytes);
+      if (!fits || own + bytes > callerLimitBytes) return false;
       add(bytes);
       return true;
     },
@@ -193,7 +201,7 @@ async function serve(
     const request = await readRequest(incoming, head, share.take);
     const response =
       request instanceof Refusal ? request.response() : await server.handle(request, peer, controller.signal);
-    await send(incoming, outgoing, response, { unsent, caller: caller ?? "" });
+    await send(incoming, outgoing, response, { unsent, caller: caller ?? stranger });
   } catch {
     // The handler rejects only when the caller has disconnected; any other failure has already become a response.
     outgoing.destroy();
@@ -272,10 +280,12 @@ function readPeer(socket: TLSSocket): KnownPeer {
 /** Header values go out as UTF-8, which node:http takes one character a byte. */
 const headerBytes = (value: string) => Buffer.from(value).toString("latin1");
 
+const stranger: Share = { of: "", isKept: false };
+
 /** Whose answer it is, beside the others that wait for their readers. */
 interface Room {
   readonly unsent: UnsentAnswers;
-  readonly caller: string;
+  readonly caller: Share;
 }
 
 function sendHeaders(outgoing: ServerResponse, { headers }: HttpResponse): void {

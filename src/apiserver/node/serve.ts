@@ -1,14 +1,19 @@
+import { getHeapStatistics } from "node:v8";
 import type { Clock } from "../../ports/clock.ts";
 import type { Logger } from "../../ports/logger.ts";
 import type { Random } from "../../ports/random.ts";
+import type { StartThread } from "../../ports/threads.ts";
 import type { LogSource } from "../requests/pods.ts";
 import type { KubeObject, UserInfo } from "../schema/contract.ts";
 import { createApiServer, type ApiServer } from "../server.ts";
+import { roomIn } from "../storage/room.ts";
 import { kubeletLogs } from "./kubelet-logs.ts";
 import { listen, type Listener } from "./listener.ts";
 import { sqliteStore } from "./sqlite-store.ts";
 import { pemTokenKeys } from "./token-keys.ts";
+import { Turns } from "./turns.ts";
 import { httpsWebhookCaller } from "./webhook-caller.ts";
+import { yamlInThreads } from "./yaml-threads.ts";
 
 export interface ServeOptions {
   /** Database file; made when absent. */
@@ -28,6 +33,8 @@ export interface ServeOptions {
   readonly kubeletClient?: { readonly certificate: string; readonly key: string };
   /** Instead of the kubelets. */
   readonly logs?: LogSource;
+  /** Starts threads of this program, which read long YAML; without it, the server does, and others wait. */
+  readonly startThread?: StartThread;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Logger;
@@ -71,6 +78,7 @@ export async function serveApiServer(options: ServeOptions): Promise<RunningApiS
               return stored === undefined ? undefined : (JSON.parse(stored.value) as KubeObject);
             },
           }));
+    const turns = new Turns({ monotonic: () => clock.monotonic(), afterwards: (run) => void setImmediate(run) });
     server = createApiServer({
       store,
       clock,
@@ -78,6 +86,9 @@ export async function serveApiServer(options: ServeOptions): Promise<RunningApiS
       log,
       tokenKeys: pemTokenKeys(options.tokenKey),
       webhooks: httpsWebhookCaller,
+      turn: (share) => turns.take(share),
+      ...(options.startThread === undefined ? {} : { readYaml: yamlInThreads(options.startThread, clock) }),
+      room: roomIn(getHeapStatistics().heap_size_limit),
       bootstrap: { rootCertificates: clusterCA },
       ...(logs === undefined ? {} : { logs }),
       ...(options.issuer === undefined ? {} : { issuer: options.issuer }),

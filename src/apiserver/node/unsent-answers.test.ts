@@ -30,7 +30,7 @@ async function start(
   const listener = await listen({
     server: {
       handle: async ({ target }, _peer, signal) => ({ status: 200, headers: {}, body: await answer(target, signal) }),
-      callerOf: ({ headers }) => headers["authorization"],
+      callerOf: ({ headers: { authorization: of = "" } }) => ({ of, isKept: of === "node" }),
       close: () => {},
     },
     host: "127.0.0.1",
@@ -69,7 +69,12 @@ async function read(answer: IncomingMessage): Promise<number | "lost"> {
   }
 }
 
-const limits = { allBytes: 100 * megabyte, callerBytes: 50 * megabyte, takenWithinMs: 60_000 };
+const limits = {
+  allBytes: 100 * megabyte,
+  othersBytes: 100 * megabyte,
+  callerBytes: 50 * megabyte,
+  takenWithinMs: 60_000,
+};
 
 test("answers that one user does not take leave room for those of others [apiserver-unsent-1]", async () => {
   const url = await start(() => long, limits);
@@ -131,4 +136,11 @@ test("who goes away, before or after the answer, keeps no room [apiserver-unsent
   before.destroy();
   while (left < 3) await turn();
   expect(await statusOfOne()).toBe(200);
+});
+
+test("what many users do not take leaves room for answers of nodes and administrators [apiserver-unsent-5]", async () => {
+  const url = await start(() => long, { ...limits, othersBytes: 2 * long.length });
+  const others = [await ask(url, "eve"), await ask(url, "carl"), await ask(url, "bob")];
+  const node = await ask(url, "node");
+  expect([...others, node].map(({ statusCode }) => statusCode)).toEqual([200, 200, 429, 200]);
 });

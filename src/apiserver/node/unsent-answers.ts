@@ -1,9 +1,12 @@
 import type { ServerResponse } from "node:http";
+import type { Share } from "../access/shares.ts";
 
 /** How much of the answers may wait in memory for readers that do not take them. */
 export interface UnsentLimits {
   /** Of all callers together. */
   readonly allBytes: number;
+  /** Of all callers together for whom nothing is kept. */
+  readonly othersBytes: number;
   /** Of one caller, beyond a single answer of any length. */
   readonly callerBytes: number;
   /** How long a reader may take for one answer, or for one piece of a watch. */
@@ -12,6 +15,7 @@ export interface UnsentLimits {
 
 export const unsentLimits: UnsentLimits = {
   allBytes: 512 * 1024 * 1024,
+  othersBytes: 384 * 1024 * 1024,
   callerBytes: 128 * 1024 * 1024,
   takenWithinMs: 120_000,
 };
@@ -22,16 +26,18 @@ const shortBytes = 64 * 1024;
 /** Answers that wait in memory for their readers. */
 export interface UnsentAnswers {
   /** Room for so many bytes until the result is called; `undefined`: there is none. */
-  take(caller: string, bytes: number): (() => void) | undefined;
+  take(caller: Share, bytes: number): (() => void) | undefined;
   /** Ends a connection that takes too long. Calling the result ends the wait. */
   expect(outgoing: ServerResponse): () => void;
 }
 
 export function unsentAnswers(limits: UnsentLimits): UnsentAnswers {
   let all = 0;
+  let ofOthers = 0;
   const callers = new Map<string, number>();
-  const add = (caller: string, bytes: number) => {
+  const add = ({ of: caller, isKept }: Share, bytes: number) => {
     all += bytes;
+    if (!isKept) ofOthers += bytes;
     const own = (callers.get(caller) ?? 0) + bytes;
     if (own === 0) callers.delete(caller);
     else callers.set(caller, own);
@@ -39,9 +45,11 @@ export function unsentAnswers(limits: UnsentLimits): UnsentAnswers {
   return {
     take(caller, bytes) {
       if (bytes <= shortBytes) return () => {};
-      const own = callers.get(caller) ?? 0;
-      const fits = own === 0 ? all < limits.allBytes : own + bytes <= limits.callerBytes;
-      if (!fits || (own > 0 && all + bytes > limits.allBytes)) return undefined;
+      const own = callers.get(caller.of) ?? 0;
+      // The first answer of a caller may be of any length.
+      const more = own === 0 ? 1 : bytes;
+      if (own > 0 && own + bytes > limits.callerBytes) return undefined;
+      if (all + more > limits.allBytes || (!caller.isKept && ofOthers + more > limits.othersBytes)) return undefined;
       add(caller, bytes);
       let given = false;
       return () => {

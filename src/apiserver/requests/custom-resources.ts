@@ -114,6 +114,7 @@ export function customResources({
       user: { name: "system:apiserver", groups: ["system:masters"] },
       signal: new AbortController().signal,
       warnings: [],
+      turn: () => Promise.resolve(),
     };
     // No admission is asked: k8s.io/apiextensions-apiserver pkg/controller/finalizer/crd_finalizer.go (v0.34).
     const unasked: Engine = {

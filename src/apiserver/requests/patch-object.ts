@@ -2,7 +2,16 @@ import { splitApiVersion } from "../schema/kinds/catalog.ts";
 import type { HttpRequest } from "../../ports/http.ts";
 import { keyInStore } from "./engine.ts";
 import { inVersion } from "../schema/event-conversion.ts";
-import { bodyBytes, bodyLimitBytes, bodyText, mediaType, parseText } from "../http/request-body.ts";
+import {
+  bodyBytes,
+  bodyLimitBytes,
+  bodyText,
+  mediaType,
+  parseText,
+  problemOfJson,
+  type ReadRequest,
+  yamlOf,
+} from "../http/request-body.ts";
 import { inconvertible } from "../schema/merge/canonicalise.ts";
 import type { KubeObject, PatchResult } from "../schema/contract.ts";
 import { applyServerSide } from "../schema/merge/field-sets.ts";
@@ -82,6 +91,9 @@ export async function patchObject(context: WriteContext, request: HttpRequest): 
       const result = patch(live);
       if (result instanceof Refusal) return result;
       if (!isObject(result.object)) return badRequest("the patched object is no object");
+      // A patch of some hundred bytes copies what is there into itself.
+      const problem = problemOfJson(result.object);
+      if (problem !== undefined) return badRequest(`the patched object is none that can be stored: ${problem}`);
       const object = checkIdentity(context, result.object);
       if (
         !(object instanceof Refusal) ||
@@ -98,10 +110,10 @@ export async function patchObject(context: WriteContext, request: HttpRequest): 
   );
 }
 
-async function applyObject(context: WriteContext, request: HttpRequest): Promise<Written | Refusal> {
+async function applyObject(context: WriteContext, request: ReadRequest): Promise<Written | Refusal> {
   const { engine, served, target, options } = context;
   const manager = target.query.get("fieldManager") ?? "";
-  const value = parseText(bodyText(request), "yaml");
+  const value = yamlOf(request);
   if (value instanceof Refusal)
     return value.code === 413 ? value : badRequest(`error decoding YAML: ${value.status.message ?? ""}`);
   if (!isObject(value)) return badRequest("the applied configuration must be an object");

@@ -3,7 +3,7 @@ import type { HttpRequest, HttpResponse } from "../../ports/http.ts";
 import { type Engine, keyInStore } from "./engine.ts";
 import { inVersion } from "../schema/event-conversion.ts";
 import type { Interest, LiveEvent, LiveObject } from "../storage/live-objects.ts";
-import { contentType, negotiate, objectResponse } from "../http/representation.ts";
+import { contentType, type Format, negotiate, objectResponse } from "../http/representation.ts";
 import { isTrue, type ResourceTarget } from "../http/request-target.ts";
 import { isObject } from "../schema/json-values.ts";
 import { parseFieldSelector, parseLabelSelector } from "../schema/selectors.ts";
@@ -68,13 +68,17 @@ export function selectionOf(served: Served, target: ResourceTarget): Selection |
   };
 }
 
+/** Objects that are looked at in one turn: a few milliseconds. */
+const objectsOfOneTurn = 2_000;
+
 /** LIST, with pages that all show the same revision. */
-export function listObjects(
+export async function listObjects(
   engine: Engine,
   served: Served,
   target: ResourceTarget,
   request: HttpRequest,
-): HttpResponse | Refusal {
+  turn: () => Promise<void>,
+): Promise<HttpResponse | Refusal> {
   const { query } = target;
   const format = negotiate(request.headers["accept"], query);
   if (format instanceof Refusal) return format;
@@ -138,6 +142,8 @@ export function listObjects(
   let passed = 0;
   for (const live of all) {
     passed += 1;
+    // What is listed was there when the list began: nothing changes these objects.
+    if (passed % objectsOfOneTurn === 0) await turn();
     if (from !== undefined && `${live.key.namespace}/${live.key.name}` <= from.start) continue;
     // Whether one of the rest is selected is not known before the next page.
     if (limit > 0 && items.length === limit) {
@@ -155,7 +161,7 @@ export function listObjects(
       : {}),
     ...(more && selection.everything ? { remainingItemCount: all.length - passed + 1 } : {}),
   };
-  return objectResponse(200, engine.show.list(served, items, metadata, format), format);
+  return objectResponse(200, await engine.show.list(served, items, metadata, format, turn), format);
 }
 
 function invalidListOptions(field: string, reason: string, message: string): Refusal {
@@ -208,8 +214,10 @@ export function watchObjects(
   signal: AbortSignal,
 ): HttpResponse | Refusal {
   const { query } = target;
-  const format = negotiate(request.headers["accept"], query);
-  if (format instanceof Refusal) return format;
+  const negotiated = negotiate(request.headers["accept"], query);
+  if (negotiated instanceof Refusal) return negotiated;
+  // Each event is a line of JSON, whatever the caller reads otherwise.
+  const format: Format = { ...negotiated, encoding: "json" };
   const selection = selectionOf(served, target);
   if (selection instanceof Refusal) return selection;
   const asked = revisionOf(query.get("resourceVersion"));
@@ -234,7 +242,7 @@ export function watchObjects(
   });
   const answer: HttpResponse = {
     status: 200,
-    headers: { "content-type": contentType({ ...format, encoding: "json" }), "cache-control": "no-cache, private" },
+    headers: { "content-type": contentType(format), "cache-control": "no-cache, private" },
     body: stream,
   };
 

@@ -141,6 +141,8 @@ function wrongMetadata(meta: Readonly<Record<string, unknown>> | ObjectMeta): st
     const value = fields[field];
     if (value === null) delete (fields as Record<string, unknown>)[field];
     else if (value !== undefined && typeof value !== "string") return cannotUnmarshal(value, field, "string");
+    // Two names with different halves of a character would be one key in the store.
+    else if (value?.isWellFormed() === false) return `metadata.${field} has an incomplete character`;
   }
   for (const field of ["labels", "annotations"]) {
     const value = fields[field];
@@ -490,7 +492,7 @@ function confine(served: Served, subresource: string, before: KubeObject, wanted
   switch (subresource) {
     case "": {
       if (!definition.hasStatus) return wanted;
-      const { status: _, ...rest } = wanted;
+      const { status: _, ...rest } = served.stored === "namespaces" ? withFinalizersOf(before, wanted) : wanted;
       return "status" in before ? { ...rest, status: before["status"] } : rest;
     }
     case "status": {
@@ -544,6 +546,16 @@ function confine(served: Served, subresource: string, before: KubeObject, wanted
     default:
       return wanted;
   }
+}
+
+/**
+ * What holds a namespace until it is empty changes by /finalize alone; without it, the content would pass on to whoever next
+ * creates a namespace of this name: `pkg/registry/core/namespace/strategy.go (v1.34)` PrepareForUpdate.
+ */
+function withFinalizersOf(before: KubeObject, namespace: KubeObject): KubeObject {
+  const { finalizers: _, ...spec } = isObject(namespace["spec"]) ? namespace["spec"] : {};
+  const finalizers = namespaceFinalizers(before);
+  return { ...namespace, spec: { ...spec, ...(finalizers.length === 0 ? {} : { finalizers: [...finalizers] }) } };
 }
 
 /** Fields that only the server sets. */

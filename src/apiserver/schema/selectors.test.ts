@@ -1,3 +1,4 @@
+import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
   compileLabelSelector,
@@ -45,6 +46,72 @@ describe("parseLabelSelector", () => {
   test("exact values are named for indexes", () => {
     const parsed = parseLabelSelector("app=web,tier in (a,b),x!=y");
     expect(parsed.verdict === "valid" && parsed.requires).toEqual({ app: "web" });
+  });
+});
+
+describe("a selector of many terms", () => {
+  const anyKey = fc.constantFrom("a", "b", "c");
+  const anyValue = fc.constantFrom<string>("", "x", "1", "2", "10");
+  const anyNumber = fc.constantFrom("-5", "1", "2", "9");
+  type Term = readonly [text: string, selects: (value: string | undefined) => boolean, key: string];
+  const isNumber = (value: string | undefined): value is string => value !== undefined && /^-?\d+$/.test(value);
+  const anyTerm: fc.Arbitrary<Term> = fc.oneof(
+    anyKey.map((key): Term => [key, (value) => value !== undefined, key]),
+    anyKey.map((key): Term => [`!${key}`, (value) => value === undefined, key]),
+    fc.tuple(anyKey, anyValue).map(([key, is]): Term => [`${key}=${is}`, (value) => value === is, key]),
+    fc.tuple(anyKey, anyValue).map(([key, is]): Term => [`${key}!=${is}`, (value) => value !== is, key]),
+    fc
+      .tuple(anyKey, fc.array(anyValue, { minLength: 1 }))
+      .map(([key, all]): Term => [
+        `${key} in (${all.join()})`,
+        (value) => value !== undefined && all.includes(value),
+        key,
+      ]),
+    fc
+      .tuple(anyKey, fc.array(anyValue, { minLength: 1 }))
+      .map(([key, all]): Term => [
+        `${key} notin (${all.join()})`,
+        (value) => value === undefined || !all.includes(value),
+        key,
+      ]),
+    fc
+      .tuple(anyKey, anyNumber)
+      .map(([key, than]): Term => [`${key}>${than}`, (value) => isNumber(value) && Number(value) > Number(than), key]),
+    fc
+      .tuple(anyKey, anyNumber)
+      .map(([key, than]): Term => [`${key}<${than}`, (value) => isNumber(value) && Number(value) < Number(than), key]),
+  );
+
+  test("selects what each of its terms selects [apiserver-selectors-many-1]", () => {
+    fc.assert(
+      fc.property(
+        fc.array(anyTerm, { maxLength: 6 }),
+        fc.dictionary(fc.constantFrom("a", "b", "c", "d", "e"), anyValue, { noNullPrototype: true }),
+        (terms, given) => {
+          const parsed = parseLabelSelector(terms.map(([text]) => text).join());
+          expect(parsed.verdict === "valid" && parsed.matches(given)).toBe(
+            terms.every(([, selects, key]) => selects(given[key])),
+          );
+        },
+      ),
+    );
+  });
+
+  test("takes no time for terms about labels that an object does not have [apiserver-selectors-many-2]", () => {
+    const many = (one: (index: number) => string) => Array.from({ length: 3_000 }, (_, index) => one(index)).join();
+    const texts = [many((index) => `!x-${index.toString(36)}`), `app notin (${many((index) => `v${index}`)})`];
+    const names = many((index) => `metadata.name!=v${index}`);
+    const fields = parseFieldSelector(names, { custom: false, namespaced: true, selectableFields: {} });
+    const object = { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "a" } };
+    const selectors = texts.map(parseLabelSelector);
+    const began = process.cpuUsage();
+    let selected = 0;
+    for (let index = 0; index < 50_000; index += 1) {
+      for (const selector of selectors) if (selector.verdict === "valid" && selector.matches(labels)) selected += 1;
+      if (fields.verdict === "valid" && fields.matches(object)) selected += 1;
+    }
+    expect(selected).toBe(150_000);
+    expect(process.cpuUsage(began).user / 1e6).toBeLessThan(4);
   });
 });
 

@@ -1,5 +1,6 @@
 import type { Clock } from "../../ports/clock.ts";
 import type { LiveObjects } from "./live-objects.ts";
+import type { KubeObject } from "../schema/contract.ts";
 import { isObject } from "../schema/json-values.ts";
 import type { StoreKey } from "./store.ts";
 
@@ -19,7 +20,10 @@ export function expireEvents(live: LiveObjects, clock: Clock): void {
     ];
     return Math.max(0, ...times.map((time) => (typeof time === "string" ? Date.parse(time) || 0 : 0)));
   };
-  const known = live.list("events").map(({ key, object }) => ({ key, at: lastSeen(object) + eventLifeMs }));
+  const begun = clock.now();
+  // An event says itself when it was seen; none is kept for times that are still to come.
+  const expiryOf = (event: KubeObject) => Math.min(lastSeen(event), begun) + eventLifeMs;
+  const known = live.list("events").map(({ key, object }) => ({ key, at: expiryOf(object) }));
   for (const one of known.sort((a, b) => a.at - b.at)) expiries.set(path(one.key), one);
 
   live.subscribe({ resource: "events" }, ({ type, live: { key } }) => {

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { type LiveEvent, liveObjects } from "./live-objects.ts";
+import { defaultRoom } from "./room.ts";
 import { memoryStore } from "./memory-store.ts";
 import type { KubeObject } from "../schema/contract.ts";
 
@@ -87,7 +88,7 @@ describe("liveObjects", () => {
 
   test("objects of one namespace leave room for those of others, and for what goes [apiserver-live-objects-3]", () => {
     const store = memoryStore();
-    const room = { resourceCharacters: 3_000, namespaceCharacters: 5_000 };
+    const room = { ...defaultRoom, resourceBytes: 8_500, namespaceBytes: 14_000 };
     const long = (name: string, length = 1_000) => ({ ...object(name), long: "x".repeat(length) });
     const fill = (at: typeof store, resource: string, namespace: string) => {
       const live = liveObjects(at, undefined, room);
@@ -110,8 +111,40 @@ describe("liveObjects", () => {
     expect(live.create(key("c", "own"), long("c")).outcome).toBe("written");
   });
 
+  test("what nodes write in any namespace shares one limit, and what is stored beyond it is read [apiserver-live-objects-5]", () => {
+    const store = memoryStore();
+    const long = (name: string) => ({ ...object(name), long: "x".repeat(1_000) });
+    const many = liveObjects(store);
+    for (const namespace of ["a", "b", "c"]) many.create(key("e", namespace, "events"), long("e"));
+    // An earlier version stored more than there is room for now.
+    const live = liveObjects(store, undefined, { ...defaultRoom, everywhereBytes: { events: 7_500 } });
+    const namesIn = (namespace: string) => live.list("events", namespace).map(({ key: { name } }) => name);
+    expect(["a", "b", "c"].map(namesIn)).toEqual([["e"], ["e"], ["e"]]);
+    const create = (namespace: string, resource = "events") =>
+      live.create(key("f", namespace, resource), long("f")).outcome;
+    expect([create("d"), create("d", "configmaps")]).toEqual(["noRoom", "written"]);
+    for (const namespace of ["a", "b"]) {
+      const [one] = live.list("events", namespace);
+      if (one !== undefined) expect(live.remove(one.key, one.revision, one.object).outcome).toBe("written");
+    }
+    expect([create("d"), create("e")]).toEqual(["written", "noRoom"]);
+  });
+
+  test("tenants of many namespaces leave room in those of the cluster [apiserver-live-objects-6]", () => {
+    const live = liveObjects(memoryStore(), undefined, { ...defaultRoom, tenantsBytes: 7_500 });
+    const create = (namespace: string) =>
+      live.create(key("a", namespace), { ...object("a"), long: "x".repeat(1_000) }).outcome;
+    expect(["a", "b", "c", "kube-system", "openshift-machine-config-operator"].map(create)).toEqual([
+      "written",
+      "written",
+      "noRoom",
+      "written",
+      "written",
+    ]);
+  });
+
   test("what is being deleted grows no further than what stays [apiserver-live-objects-4]", () => {
-    const room = { resourceCharacters: 3_000, namespaceCharacters: 5_000 };
+    const room = { ...defaultRoom, resourceBytes: 8_500, namespaceBytes: 14_000 };
     const live = liveObjects(memoryStore(), undefined, room);
     const at = key("a");
     const update = (length: number, goes: boolean) => {

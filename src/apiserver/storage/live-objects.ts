@@ -1,6 +1,6 @@
 import { assert } from "../../api/errors.ts";
 import type { KubeObject } from "../schema/contract.ts";
-import { defaultRoom, Room, type RoomLimits } from "./room.ts";
+import { defaultRoom, Room, type RoomLimits, weightOf } from "./room.ts";
 import type { Store, StoreKey, StoredObject } from "./store.ts";
 
 /** An object as it is stored now. Shared between readers: never change it, parse `json` to get a copy of your own. */
@@ -9,6 +9,8 @@ export interface LiveObject {
   readonly revision: number;
   readonly object: KubeObject;
   readonly json: string;
+  /** What it takes in memory, in bytes. */
+  readonly weight: number;
 }
 
 export interface LiveEvent {
@@ -75,8 +77,9 @@ export interface HistoryLimits {
   readonly memoryEvents: number;
   /** Events kept in the store; older ones answer 410. */
   readonly storedEvents: number;
-  /** The same in characters of their objects: whoever may change one large object makes events without end. */
-  readonly memoryCharacters?: number;
+  /** The same in bytes of memory: whoever may change one large object makes events without end. */
+  readonly memoryBytes?: number;
+  /** The same in characters of their objects. */
   readonly storedCharacters?: number;
   /** Of the store's events, as many as one request reads, with the states before them; for more, it is told 410. */
   readonly replayCharacters?: number;
@@ -85,7 +88,7 @@ export interface HistoryLimits {
 export const defaultHistory = {
   memoryEvents: 2_000,
   storedEvents: 20_000,
-  memoryCharacters: 64 * 1024 * 1024,
+  memoryBytes: 128 * 1024 * 1024,
   storedCharacters: 128 * 1024 * 1024,
   replayCharacters: 16 * 1024 * 1024,
 } as const satisfies HistoryLimits;
@@ -103,9 +106,9 @@ export function liveObjects(
   let recent: LiveEvent[] = [];
   /** Everything newer than this is in `recent`. */
   let recentSince = store.revision();
-  let recentCharacters = 0;
+  let recentBytes = 0;
   const {
-    memoryCharacters = defaultHistory.memoryCharacters,
+    memoryBytes = defaultHistory.memoryBytes,
     storedCharacters = defaultHistory.storedCharacters,
     replayCharacters = defaultHistory.replayCharacters,
   } = limits;
@@ -115,8 +118,9 @@ export function liveObjects(
 
   for (let page = store.list({ limit: loadPage }); ; page = store.list({ limit: loadPage, after: page.next })) {
     for (const stored of page.items) {
-      objectsOf(stored.key.resource).set(decode(stored));
-      room.add(stored.key, stored.value.length);
+      const live = decode(stored);
+      objectsOf(stored.key.resource).set(live);
+      room.add(stored.key, live.weight);
     }
     if (page.next === undefined) break;
   }
@@ -132,13 +136,15 @@ export function liveObjects(
     const stamped = ordered(object, String(revision));
     const json = JSON.stringify(stamped);
     const before = objectsOf(key.resource).get(key);
-    const more = (type === "DELETED" ? 0 : json.length) - (before?.json.length ?? 0);
+    const weight = weightOf(json, stamped);
+    const more = (type === "DELETED" ? 0 : weight) - (before?.weight ?? 0);
     const goes = object.metadata.deletionTimestamp !== undefined;
     // What is to go must be able to, whatever size it has: only the server marks it. What follows is written by anybody.
     const isMarked = goes && before?.object.metadata.deletionTimestamp === undefined;
-    if (more > 0 && !isMarked) {
+    if (type !== "DELETED" && !isMarked) {
       const share = goes ? 1 + reservedShare : 1;
-      if (json.length > storedLimitCharacters * share) return { outcome: "tooLarge" };
+      const isLonger = json.length > (before?.json.length ?? 0);
+      if (isLonger && json.length > storedLimitCharacters * share) return { outcome: "tooLarge" };
       if (!room.has(key, more, share)) return { outcome: "noRoom" };
     }
     const outcome =
@@ -150,7 +156,7 @@ export function liveObjects(
     if (outcome.outcome !== "written") return { outcome: outcome.outcome };
     assert(outcome.revision === revision, "the store gave another revision than the next one");
     room.add(key, more);
-    const live: LiveObject = { key, revision, object: stamped, json };
+    const live: LiveObject = { key, revision, object: stamped, json, weight };
     const objects = objectsOf(key.resource);
     const previous = objects.get(key);
     if (type === "DELETED") objects.delete(key);
@@ -163,11 +169,11 @@ export function liveObjects(
 
   function remember(event: LiveEvent): void {
     recent.push(event);
-    recentCharacters += event.live.json.length;
+    recentBytes += bytesOf(event);
     // Cut in halves, so that the cost of a cut is shared by many writes.
-    if (recent.length > 2 * limits.memoryEvents || recentCharacters > memoryCharacters) {
-      recent = newestOf(recent, limits.memoryEvents, memoryCharacters / 2);
-      recentCharacters = recent.reduce((sum, { live }) => sum + live.json.length, 0);
+    if (recent.length > 2 * limits.memoryEvents || recentBytes > memoryBytes) {
+      recent = newestOf(recent, limits.memoryEvents, memoryBytes / 2);
+      recentBytes = recent.reduce((sum, event) => sum + bytesOf(event), 0);
       recentSince = (recent[0]?.live.revision ?? 1) - 1;
     }
     if (event.live.revision % 1_000 === 0) store.compact(event.live.revision - limits.storedEvents);
@@ -204,6 +210,8 @@ export function liveObjects(
             listener(next);
           }
         }
+        // All who hear of it have heard: its encodings would be kept as long as the event.
+        next.encoded.clear();
       }
     } finally {
       dispatching = false;
@@ -266,7 +274,10 @@ export function liveObjects(
       const events = eventsSince(revision, interest);
       if (events === "compacted") return "compacted";
       const scope = scopeOf(interest);
-      return events.filter((event) => scopesOf(event).includes(scope));
+      // Who reads the past encodes for itself: the kept events would keep it.
+      return events
+        .filter((event) => scopesOf(event).includes(scope))
+        .map((event) => ({ ...event, encoded: new Map<string, string>() }));
     },
     oldest: () => Math.min(recentSince, store.compactedThrough()),
     subscribe(interest, listener) {
@@ -282,12 +293,19 @@ export function liveObjects(
   };
 }
 
+/** What an event keeps in memory: the state before is often one that another event keeps as well. */
+const bytesOf = ({ live, previous }: LiveEvent): number => Math.max(live.weight, previous?.weight ?? 0);
+
 /** The newest events, as many as fit into both limits, but one at least. */
-function newestOf(events: readonly LiveEvent[], count: number, characters: number): LiveEvent[] {
+function newestOf(events: readonly LiveEvent[], count: number, bytes: number): LiveEvent[] {
   let first = events.length - 1;
-  let left = characters - (events[first]?.live.json.length ?? 0);
+  const weigh = (index: number): number => {
+    const event = events[index];
+    return event === undefined ? 0 : bytesOf(event);
+  };
+  let left = bytes - weigh(first);
   for (; first > 0 && events.length - first < count; first -= 1) {
-    left -= events[first - 1]?.live.json.length ?? 0;
+    left -= weigh(first - 1);
     if (left < 0) break;
   }
   return events.slice(first);
@@ -374,13 +392,9 @@ function ordered(object: KubeObject, resourceVersion: string): KubeObject {
   return { apiVersion, kind, metadata: { ...metadata, resourceVersion }, ...rest };
 }
 
-function decode(stored: StoredObject): LiveObject {
-  return {
-    key: stored.key,
-    revision: stored.revision,
-    object: JSON.parse(stored.value) as KubeObject,
-    json: stored.value,
-  };
+function decode({ key, revision, value }: StoredObject): LiveObject {
+  const object = JSON.parse(value) as KubeObject;
+  return { key, revision, object, json: value, weight: weightOf(value, object) };
 }
 
 /** Most readers of the past need only the text: to decode one large object takes long, and ten times its memory. */
@@ -392,6 +406,9 @@ function decodedLater({ key, revision, value }: StoredObject): LiveObject {
     json: value,
     get object() {
       return (object ??= JSON.parse(value) as KubeObject);
+    },
+    get weight() {
+      return weightOf(value, this.object);
     },
   };
 }

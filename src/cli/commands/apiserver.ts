@@ -1,6 +1,6 @@
 import { addressesOf, layoutOf, ports, readRecord } from "../../cluster/layout.ts";
 import { serveApiServer } from "../../apiserver/node/serve.ts";
-import { systemFiles } from "../../ports/node/index.ts";
+import { systemFiles, workerThreads } from "../../ports/node/index.ts";
 import { readArguments, usageError } from "../arguments.ts";
 import { runProcess } from "../run-process.ts";
 
@@ -29,6 +29,7 @@ export async function run(args: readonly string[]): Promise<number> {
         certificate: await text(`${layout.pki}/kubelet-client.crt`),
         key: await text(`${layout.pki}/kubelet-client.key`),
       },
+      startThread: workerThreads(),
       signal,
     });
     await server.closed;

@@ -3,10 +3,9 @@ import { setPriority } from "node:os";
 import { buildImage } from "../../build-image/build-image.ts";
 import { buildParts, buildPaths, isBuildPart, printOutcome } from "../../core/build/image-build.ts";
 import { readBelow, systemClock, systemFiles, systemProcesses, systemRandom } from "../../ports/node/index.ts";
-import { imageStore } from "../../registry/image-store.ts";
 import { httpsWire } from "../../registry/node/https-wire.ts";
-import { signatureVerifier } from "../../registry/node/verify-signature.ts";
 import { readArguments, usageError } from "../arguments.ts";
+import { buildImages } from "../build-images.ts";
 import { podPath } from "../connect.ts";
 import { runProcess } from "../run-process.ts";
 import { processIo } from "../io.ts";
@@ -33,15 +32,7 @@ export async function run(args: readonly string[]): Promise<number> {
         environment: process.env,
         at: podPath,
         print: (line) => processIo().out(`${line}\n`),
-        // Keys of a policy lie where the configuration puts them: in the image, and not in this container.
-        storeFor: (settings) =>
-          imageStore({
-            ...settings,
-            wire: wire.send,
-            clock: systemClock,
-            random: systemRandom,
-            verifier: (keys) => signatureVerifier(keys, async () => undefined),
-          }),
+        storeFor: buildImages(wire, { clock: systemClock, random: systemRandom }).storeFor,
       },
       part,
       signal,

@@ -4,13 +4,11 @@ import { buildCacheFolder } from "../../core/build/build-pod.ts";
 import type { KubeClient } from "../../kube/kube-client.ts";
 import { appendBackend } from "../../os-builder/append-backend.ts";
 import { jobBackend } from "../../os-builder/job-backend.ts";
-import type { ImageAccess, Images } from "../../os-builder/images.ts";
 import { type OsBuilderOptions, runOsBuilder } from "../../os-builder/run-os-builder.ts";
 import { httpListen, httpsListen, systemFiles } from "../../ports/node/index.ts";
-import type { Ports } from "../../ports/index.ts";
-import { imageStore } from "../../registry/image-store.ts";
 import { httpsWire } from "../../registry/node/https-wire.ts";
 import { addressToListenOn } from "../address-of-node.ts";
+import { buildImages } from "../build-images.ts";
 import { countOf, readArguments, usageError } from "../arguments.ts";
 import { podPath } from "../connect.ts";
 import { processIdentity, runComponent } from "../run-process.ts";
@@ -55,6 +53,7 @@ export async function run(args: readonly string[]): Promise<number> {
     },
     async (ports, signal) => {
       const wire = httpsWire();
+      const images = buildImages(wire, ports);
       const folder = values["metrics-tls"];
       const status =
         values["status-address"] === undefined
@@ -79,20 +78,9 @@ export async function run(args: readonly string[]): Promise<number> {
             ...ports,
             identity: identity(),
             version,
-            images: imagesThrough(wire, ports),
+            images: images.open,
             backends: (kube) => [
-              appendBackend({
-                kube,
-                clock: ports.clock,
-                storeFor: (settings) =>
-                  imageStore({
-                    ...settings,
-                    policy: undefined,
-                    wire: wire.send,
-                    clock: ports.clock,
-                    random: ports.random,
-                  }),
-              }),
+              appendBackend({ kube, clock: ports.clock, storeFor: images.storeFor }),
               jobBackend({
                 ...ports,
                 kube,
@@ -120,22 +108,6 @@ export async function run(args: readonly string[]): Promise<number> {
  */
 const identity = () =>
   process.env["POD_NAME"] === undefined ? processIdentity("os-builder") : `${process.env["POD_NAME"]}_os-builder`;
-
-/** Registries as one build sees them: its credentials, its mirrors, and the authorities that the cluster trusts. */
-function imagesThrough(wire: ReturnType<typeof httpsWire>, { clock, random }: Ports): (access: ImageAccess) => Images {
-  return ({ pull, push, registries, certificates, trust, architecture, proxy }) =>
-    imageStore({
-      wire: wire.send,
-      clock,
-      random,
-      auth: { pull, push },
-      certificates: async (host) => Promise.resolve([...(certificates[host] ?? []), ...trust]),
-      registries,
-      // Keys of a policy are on machines: pulls there verify images with them.
-      architecture,
-      proxy,
-    });
-}
 
 /** Whether a program is in the path of this process, which runs in the same image as builds do. */
 async function hasProgram(name: string): Promise<boolean> {

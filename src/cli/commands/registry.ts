@@ -1,6 +1,7 @@
 import { addressesOf, layoutOf, ports, readRecord } from "../../cluster/layout.ts";
 import { systemFiles } from "../../ports/node/index.ts";
 import { blobFolder } from "../../registry/node/blob-folder.ts";
+import { deriveKey } from "../../registry/node/derive-key.ts";
 import { listenRegistry } from "../../registry/node/registry-listener.ts";
 import { registryServer } from "../../registry/server/registry-server.ts";
 import { readUsers } from "../../registry/server/registry-users.ts";
@@ -29,6 +30,7 @@ export async function run(args: readonly string[]): Promise<number> {
       clock,
       random,
       users: readUsers(await text(`${layout.registry}/users.json`)),
+      deriveKey,
     });
     const tls = {
       certificate: await text(`${layout.pki}/registry.crt`),

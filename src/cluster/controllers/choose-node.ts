@@ -1,5 +1,6 @@
 import type { Node, Pod } from "../../api/foreign/kubernetes.ts";
 import { nodeTaints } from "../../api/names.ts";
+import { isSuiteNamespace } from "../suite-namespaces.ts";
 import { effectiveTaints, nodeSelected, pinnedNode, toleratesTaint } from "./node-fit.ts";
 import { controllerOf, isTerminal } from "./pod-state.ts";
 import { type Selector, selects } from "./selects.ts";
@@ -29,6 +30,11 @@ export function chooseNode(pod: Pod, view: SchedulingView): NodeChoice {
   const pinnedTo = pinned === undefined ? undefined : view.node(pinned);
   const candidates = pinnedTo === undefined ? view.nodes : [pinnedTo];
   if (view.nodes.length === 0) return { verdict: "nowhere", message: "no nodes available to schedule pods" };
+  if (!isWithinLimits(requiredTerms(pod)))
+    return {
+      verdict: "nowhere",
+      message: `spec.affinity.podAntiAffinity: the required terms are more than this scheduler compares, ${affinityLimits.terms} of them with ${affinityLimits.words} labels, values and namespaces in all: use fewer, or preferred ones`,
+    };
 
   const refusals = new Map<string, { count: number; helped: boolean }>();
   const refuse = ({ why, helpedByPreemption }: Refused, count = 1) =>
@@ -82,15 +88,48 @@ function refusal(
   if (taint !== undefined) return unresolvable(`node(s) had untolerated taint {${taint.key}: ${taint.value ?? ""}}`);
   if (!nodeSelected(pod.spec, node)) return unresolvable("node(s) didn't match Pod's node affinity/selector");
   const capacity = Number(node.status?.allocatable?.["pods"] ?? defaultPodCapacity);
-  if (present.length >= capacity) return { why: "Too many pods", helpedByPreemption: true };
+  // The suite's pods always have a place, on their machines too: they would be preempted for elsewhere.
+  if (present.length >= capacity && !isSuiteNamespace(pod.metadata.namespace ?? ""))
+    return { why: "Too many pods", helpedByPreemption: true };
   if (domainsTaken(node)) return { why: "node(s) didn't match pod anti-affinity rules", helpedByPreemption: true };
   return undefined;
 }
 
 type AntiAffinityTerm = { labelSelector?: Selector; topologyKey: string; namespaces?: string[] };
 
-const termsOf = (pod: Pod): readonly AntiAffinityTerm[] =>
+/**
+ * The most of a pod's required anti-affinity: each term is compared with every pod on every node, and each pod that comes with
+ * those of all others. kube-scheduler takes any number of them.
+ */
+const affinityLimits = { terms: 64, words: 1024 } as const;
+
+/** Labels, values and namespaces that a term compares. */
+const wordsOf = ({ labelSelector: { matchLabels, matchExpressions = [] } = {}, namespaces = [] }: AntiAffinityTerm) =>
+  matchExpressions.reduce((sum, { values = [] }) => sum + 1 + values.length, namespaces.length) +
+  Object.keys(matchLabels ?? {}).length;
+
+const requiredTerms = (pod: Pod): readonly AntiAffinityTerm[] =>
   pod.spec?.affinity?.podAntiAffinity?.requiredDuringSchedulingIgnoredDuringExecution ?? [];
+
+function isWithinLimits(terms: readonly AntiAffinityTerm[]): boolean {
+  let words = 0;
+  return (
+    terms.length <= affinityLimits.terms && terms.every((term) => (words += wordsOf(term)) <= affinityLimits.words)
+  );
+}
+
+/** Objects of the cache stay what they are until they change. */
+const termsKnown = new WeakMap<Pod, readonly AntiAffinityTerm[]>();
+
+/** Those that count: a pod with more was put on its node by its author. */
+function termsOf(pod: Pod): readonly AntiAffinityTerm[] {
+  const known = termsKnown.get(pod);
+  if (known !== undefined) return known;
+  const terms = requiredTerms(pod);
+  const counted = isWithinLimits(terms) ? terms : [];
+  termsKnown.set(pod, counted);
+  return counted;
+}
 
 /** Where the required anti-affinity of the pod, or of existing pods, forbids it. Pods are read only when it matters. */
 function antiAffinityDomains(pod: Pod, view: SchedulingView): (node: Node) => boolean {
@@ -108,8 +147,8 @@ function antiAffinityDomains(pod: Pod, view: SchedulingView): (node: Node) => bo
         ...termsOf(other).map((term) => [other, term, pod] as const),
       ]) {
         const domain = labels[term.topologyKey];
-        if (domain === undefined || !repels(from, term, to)) continue;
         const domains = taken.get(term.topologyKey) ?? new Set();
+        if (domain === undefined || domains.has(domain) || !repels(from, term, to)) continue;
         domains.add(domain);
         taken.set(term.topologyKey, domains);
       }

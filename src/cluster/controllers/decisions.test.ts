@@ -1,7 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import type { DaemonSet, Node, Pod } from "../../api/foreign/kubernetes.ts";
+import { countWork } from "../../../test/support/count-work.ts";
+import { chooseNode } from "./choose-node.ts";
 import { intOrPercent } from "./int-or-percent.ts";
 import { mergeDifference, sameJson } from "./merge-difference.ts";
+import { planDaemonSet } from "./plan-daemon-set.ts";
 import { rollLimits, rollSizes, sum } from "./roll-deployment.ts";
 import { templateHash } from "./template-hash.ts";
 
@@ -130,5 +134,95 @@ describe("rolling a Deployment", () => {
         },
       ),
     );
+  });
+});
+
+describe("lists of a tenant's size", () => {
+  const node: Node = {
+    apiVersion: "v1",
+    kind: "Node",
+    metadata: { name: "worker-0", labels: { "kubernetes.io/hostname": "worker-0" } },
+    status: { conditions: [{ type: "Ready", status: "True" }] },
+  };
+  const numbered = <T>(length: number, each: (i: number) => T): T[] => Array.from({ length }, (_, i) => each(i));
+  const pod = (
+    i: number,
+    more: { readonly spec?: object; readonly status?: object; readonly metadata?: object } = {},
+  ) =>
+    ({
+      apiVersion: "v1",
+      kind: "Pod",
+      metadata: { name: `p${i}`, namespace: "t", uid: `u${i}`, labels: { a: "b" }, ...more.metadata },
+      spec: { containers: [], ...more.spec },
+      status: more.status ?? {},
+    }) as unknown as Pod;
+  const repelling = (count: number, labelsOf: (i: number) => object) => ({
+    affinity: {
+      podAntiAffinity: {
+        requiredDuringSchedulingIgnoredDuringExecution: numbered(count, (i) => ({
+          topologyKey: "kubernetes.io/hostname",
+          labelSelector: { matchLabels: labelsOf(i) },
+        })),
+      },
+    },
+  });
+  const choose = (wanted: Pod, present: readonly Pod[]) =>
+    chooseNode(wanted, { nodes: [node], node: () => node, podsOn: () => present });
+  const other = (i: number) => ({ x: `y${i}` });
+
+  test("[cluster-decisions-1] pods of a DaemonSet that have no node, or leave one, are sorted out in proportion to their number", async () => {
+    const set: DaemonSet = {
+      apiVersion: "apps/v1",
+      kind: "DaemonSet",
+      metadata: { name: "d", namespace: "t" },
+      spec: { selector: { matchLabels: { a: "b" } }, template: { spec: { containers: [] } } },
+    };
+    const unassigned = numbered(4000, (i) => pod(i));
+    const sorted = planDaemonSet(set, "h", [node], unassigned, 0);
+    expect([sorted.create, sorted.remove.length]).toEqual([["worker-0"], unassigned.length]);
+    expect(await countWork(() => planDaemonSet(set, "h", [node], unassigned, 0))).toBeLessThan(50 * unassigned.length);
+    const onNode = { spec: { nodeName: "worker-0" }, status: { phase: "Failed" } };
+    const leaving = { ...onNode, metadata: { deletionTimestamp: "2030-01-01T00:00:00Z" } };
+    const ended = numbered(4000, (i) => pod(i, i % 2 === 0 ? onNode : leaving));
+    const plan = planDaemonSet(set, "h", [node], ended, 0);
+    expect([plan.failed.length, plan.remove.length, plan.create]).toEqual([2000, 0, []]);
+    expect(await countWork(() => planDaemonSet(set, "h", [node], ended, 0))).toBeLessThan(50 * ended.length);
+  });
+
+  test("[cluster-decisions-2] a pod whose anti-affinity nobody can compare is told so, and is not compared with others", async () => {
+    const present = numbered(100, (i) => pod(i, { spec: { nodeName: "worker-0" } }));
+    const wanted = pod(-1, { spec: repelling(5000, other) });
+    expect(choose(wanted, present)).toEqual({
+      verdict: "nowhere",
+      message:
+        "spec.affinity.podAntiAffinity: the required terms are more than this scheduler compares, 64 of them with 1024 labels, values and namespaces in all: use fewer, or preferred ones",
+    });
+    expect(await countWork(() => choose(wanted, present))).toBeLessThan(10_000);
+    const wide = pod(-2, { spec: repelling(1, () => Object.fromEntries(numbered(2000, (i) => [`k${i}`, "v"]))) });
+    expect(choose(wide, present).verdict).toBe("nowhere");
+    // As many as are compared still decide.
+    const most = pod(-3, { spec: repelling(64, (i) => (i === 63 ? { a: "b" } : other(i))) });
+    expect(choose(most, present.slice(0, 1))).toMatchObject({
+      verdict: "nowhere",
+      message: expect.stringContaining("1 node(s) didn't match pod anti-affinity rules") as string,
+    });
+    expect(choose(pod(-4, { spec: repelling(64, other) }), present.slice(0, 1)).verdict).toBe("node");
+  });
+
+  test("[cluster-decisions-3] pods that their author put on a node do not make those of others expensive", async () => {
+    const present = numbered(20, (i) => pod(i, { spec: { nodeName: "worker-0", ...repelling(5000, other) } }));
+    expect(choose(pod(-1), present).verdict).toBe("node");
+    expect(await countWork(() => choose(pod(-1), present))).toBeLessThan(2000);
+    const [repelled] = [pod(0, { spec: { nodeName: "worker-0", ...repelling(1, () => ({ a: "b" })) } })];
+    expect(choose(pod(-1), [repelled]).verdict).toBe("nowhere");
+  });
+
+  test("[cluster-decisions-4] a node that tenants filled still takes the suite's pods", () => {
+    const present = numbered(110, (i) => pod(i, { spec: { nodeName: "worker-0" } }));
+    expect(choose(pod(-1), present)).toMatchObject({ message: expect.stringContaining("Too many pods") as string });
+    expect(choose(pod(-1, { metadata: { namespace: "openshift-machine-config-operator" } }), present)).toEqual({
+      verdict: "node",
+      node: "worker-0",
+    });
   });
 });

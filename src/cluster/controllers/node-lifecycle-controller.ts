@@ -209,6 +209,9 @@ export function nodeLifecycleController(graceSeconds: number): Controller {
 
   /** Nothing else will end the pods of a deleted node. */
   async function buryPods(name: string, { caches, kube, clock, signal }: Context) {
+    const uid = heartbeats.get(name)?.uid;
+    if (uid !== undefined)
+      for (const known of firstSeen.keys()) if (known.startsWith(`${uid}/`)) firstSeen.delete(known);
     heartbeats.delete(name);
     const pods = caches.of(kubernetes.Pod).byIndex("node", name);
     if (pods.length === 0) {
@@ -249,6 +252,8 @@ export function nodeLifecycleController(graceSeconds: number): Controller {
       }
       await deleteThis(pod, kube, signal, 0);
     }
+    // No event tells when the last of them is gone, and pods may name nodes that never were.
+    vanished.delete(name);
     return undefined;
   }
 }

@@ -118,6 +118,16 @@ describe("the life of nodes", () => {
     expect((await kube.list(kubernetes.Pod, inDefault)).items).toEqual([]);
   });
 
+  test("[cluster-nodes-1] nothing is remembered of a node that never was: its next pod gets the same delay", async () => {
+    const { kube, until, clock, whileTimeFlies } = await startCluster({ nodes: [{}] });
+    for (const name of ["first", "second"]) {
+      const before = clock.now();
+      await kube.create(kubernetes.Pod, pod(name, { nodeName: "ghost" }));
+      await whileTimeFlies(until(kubernetes.Pod, { name, namespace }, (object) => object === undefined));
+      expect([name, clock.now() - before >= 40_000]).toEqual([name, true]);
+    }
+  });
+
   test("ended pods beyond the limit are removed, oldest first", async () => {
     const running = await startCluster({ nodes: [{}], controllers: { endedPods: 2 } });
     running.exitOf = () => 0;

@@ -94,11 +94,7 @@ export function planDaemonSet(
   now: number,
 ): DaemonSetPlan {
   const minReadySeconds = set.spec?.minReadySeconds ?? 0;
-  const byNode = new Map<string, Pod[]>();
-  for (const pod of pods) {
-    const node = nodeOfDaemon(pod) ?? "";
-    byNode.set(node, [...(byNode.get(node) ?? []), pod]);
-  }
+  const byNode = Map.groupBy(pods, (pod) => nodeOfDaemon(pod) ?? "");
   const isNew = (pod: Pod) => pod.metadata.labels?.[workloads.controllerRevisionHash] === hash;
   const available = (pod: Pod) => isActive(pod) && isAvailable(pod, minReadySeconds, now);
 
@@ -125,7 +121,7 @@ export function planDaemonSet(
     byNode.delete(name);
     const { run, stay } = daemonPlacement(set, node);
     const leaving = here.filter((pod) => pod.metadata.deletionTimestamp !== undefined);
-    const ended = here.filter((pod) => isTerminal(pod) && !leaving.includes(pod));
+    const ended = here.filter((pod) => isTerminal(pod) && pod.metadata.deletionTimestamp === undefined);
     const active = here.filter(isActive);
     if (run) {
       metrics.desiredNumberScheduled += 1;

@@ -70,7 +70,11 @@ export function scheduler(): Controller {
       const pod = pods.get(key);
       if (pod === undefined || !waitsForNode(pod) || assumed.has(key)) return done();
       const coming = new Map<string, Pod[]>();
-      for (const place of assumed.values()) coming.set(place.node, [...(coming.get(place.node) ?? []), place.pod]);
+      for (const { node, pod: taken } of assumed.values()) {
+        const before = coming.get(node);
+        if (before === undefined) coming.set(node, [taken]);
+        else before.push(taken);
+      }
       const choice = chooseNode(pod, {
         nodes: nodes.list(),
         node: (name) => nodes.get(name),

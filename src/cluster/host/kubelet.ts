@@ -1,14 +1,17 @@
 import { type Pod, kubernetes } from "../../api/foreign/kubernetes.ts";
+import { keyOf } from "../../api/schema/object.ts";
 import { kubeletConfPath } from "../../core/kubelet/kubelet-config.ts";
 import { nodeSettings } from "../../core/kubelet/node-settings.ts";
 import { sourceGroup } from "../../core/join/source-group.ts";
 import { type KubeClient, updateObject } from "../../kube/kube-client.ts";
+import { isNotFound } from "../../kube/kube-error.ts";
 import { WatchCache } from "../../kube/watch-cache.ts";
 import type { Files } from "../../ports/files.ts";
 import type { Listen, ListenLimits, TlsFiles } from "../../ports/listener.ts";
 import { backedOff, jittered } from "../../ports/random.ts";
 import { kubeletClientName, ports } from "../layout.ts";
-import { type ConfiguredNode, type NodeFacts, type Readiness, apiRetry, writeNode } from "./node-object.ts";
+import { type Rejection, inAdmissionOrder, rejectionOf } from "./admit-pod.ts";
+import { type ConfiguredNode, type NodeFacts, type Readiness, apiRetry, mostPodsOf, writeNode } from "./node-object.ts";
 import { logResponse } from "./pod-logs.ts";
 import { PodPlaces } from "./pod-places.ts";
 import { PodWorker, type PodWorkerOptions } from "./pod-worker.ts";
@@ -62,6 +65,17 @@ export class Kubelet {
   readonly #workerOptions: PodWorkerOptions;
   readonly #workers = new Map<string, PodWorker>();
   readonly #terminating = new Map<string, Promise<void>>();
+  /** Of {@link #workers}, by uid, those whose pods have ended. */
+  readonly #ended = new Set<string>();
+  /** The pods that do not run here, by key: their uids. */
+  readonly #rejected = new Map<string, string>();
+  /** Those of {@link #rejected} whose objects do not say it yet. */
+  readonly #rejections = new Map<string, { readonly pod: Pod; readonly rejection: Rejection }>();
+  #isRejecting = false;
+  /** Its pods are listed: those of an incomplete list would be admitted in the order of the list. */
+  #isComplete = false;
+  /** It has begun since its last stop, and knows from its configuration how many pods it may run. */
+  #hasBegun = false;
   /** Of the configuration that the kubelet was started with. */
   #configured: ConfiguredNode;
 
@@ -74,6 +88,10 @@ export class Kubelet {
     this.#pods = new WatchCache<Pod>({ ...options, kube, resource: kubernetes.Pod, selection });
     this.#workerOptions = { ...options, kube, hostAddress: options.address };
     this.#pods.onChange(({ key }) => this.#syncPod(key));
+    void this.#pods.synced.then(() => {
+      this.#isComplete = true;
+      this.#syncPods();
+    });
   }
 
   /** Watches pods, reports the Node and serves logs until the signal aborts. */
@@ -85,7 +103,8 @@ export class Kubelet {
   async begin(): Promise<void> {
     await this.#readConfiguration();
     await this.#report(ready);
-    for (const { metadata } of this.#pods.list()) this.#syncPod(`${metadata.namespace}/${metadata.name}`);
+    this.#hasBegun = true;
+    this.#syncPods();
   }
 
   async announceShutdown(): Promise<void> {
@@ -93,8 +112,10 @@ export class Kubelet {
   }
 
   async stopPods(graceMs: number): Promise<void> {
+    this.#hasBegun = false;
     const all = [...this.#workers.values()];
     this.#workers.clear();
+    this.#ended.clear();
     await Promise.all(all.map((worker) => worker.stop(graceMs)));
     await Promise.all(this.#terminating.values());
   }
@@ -113,9 +134,14 @@ export class Kubelet {
     return writeNode(this.#kube, facts, this.#power.bootId, readiness, this.#options, this.#signal);
   }
 
+  #syncPods(): void {
+    for (const pod of inAdmissionOrder(this.#pods.list())) this.#syncPod(keyOf(pod));
+  }
+
   #syncPod(key: string): void {
-    if (!this.#power.isOn()) return;
+    if (!this.#power.isOn() || !this.#isComplete || !this.#hasBegun) return;
     const pod = this.#pods.get(key);
+    if (pod?.metadata.uid !== this.#rejected.get(key)) this.#rejected.delete(key);
     for (const [uid, worker] of this.#workers)
       if (pod?.metadata.uid !== uid && worker.key === key) this.#end(uid, worker, "unreported");
     if (pod === undefined) return;
@@ -127,18 +153,69 @@ export class Kubelet {
       this.#end(uid, worker, "reported");
       return;
     }
-    if (pod.status?.phase === "Succeeded" || pod.status?.phase === "Failed") return;
-    if (known !== undefined) known.update(pod);
-    else if (!this.#terminating.has(uid)) {
-      const worker = new PodWorker(pod, this.#workerOptions);
-      this.#workers.set(uid, worker);
-      worker.start();
+    if (pod.status?.phase === "Succeeded" || pod.status?.phase === "Failed") {
+      if (known !== undefined) this.#ended.add(uid);
+      return;
     }
+    if (known !== undefined) known.update(pod);
+    else if (!this.#terminating.has(uid) && !this.#rejected.has(key)) this.#admit(key, pod, uid);
+  }
+
+  /** Runs a pod, or says in its status why this machine does not. */
+  #admit(key: string, pod: Pod, uid: string): void {
+    const active = this.#workers.size - this.#ended.size + this.#terminating.size;
+    const rejection = rejectionOf(pod, active, mostPodsOf(this.#configured));
+    if (rejection !== undefined) {
+      this.#rejected.set(key, uid);
+      this.#rejections.set(key, { pod, rejection });
+      void this.#writeRejections();
+      return;
+    }
+    const worker = new PodWorker(pod, this.#workerOptions);
+    this.#workers.set(uid, worker);
+    worker.start();
+  }
+
+  /** One after the other: there may be tens of thousands. One that the API server does not take waits for the others. */
+  async #writeRejections(): Promise<void> {
+    if (this.#isRejecting) return;
+    this.#isRejecting = true;
+    const { clock, random, log } = this.#options;
+    let failures = 0;
+    for (const [key, each] of this.#rejections) {
+      if (this.#signal.aborted) break;
+      this.#rejections.delete(key);
+      try {
+        await this.#writeRejection(each.pod, each.rejection);
+        failures = 0;
+      } catch (error) {
+        if (isNotFound(error)) continue;
+        failures += 1;
+        log.warn({ error, pod: key }, "the pod's rejection is not written, trying again");
+        this.#rejections.set(key, each);
+        await clock.sleep(backedOff(random, failures, apiRetry), this.#signal).catch(() => undefined);
+      }
+    }
+    this.#isRejecting = false;
+  }
+
+  async #writeRejection(pod: Pod, { reason, message }: Rejection): Promise<void> {
+    await updateObject(
+      this.#kube,
+      kubernetes.Pod,
+      pod.metadata,
+      ({ metadata, status }) =>
+        metadata.uid === pod.metadata.uid && status?.phase !== "Succeeded" && status?.phase !== "Failed"
+          ? { status: { phase: "Failed", reason, message } }
+          : undefined,
+      { subresource: "status", owner: "kubelet", cached: pod, signal: this.#signal },
+    );
   }
 
   /** Ends a pod; one whose object is still there is `reported` as ended. */
   #end(uid: string, worker: PodWorker, how: "reported" | "unreported"): void {
     this.#workers.delete(uid);
+    this.#ended.delete(uid);
     if (this.#terminating.has(uid)) return;
     const work = this.#untilTaken("pod not ended, trying again", () =>
       how === "reported" ? worker.terminate() : worker.stop(0),

@@ -26,6 +26,9 @@ export type ConfiguredNode = NodeSettings | undefined;
 const wholeMachine = { cpu: "2", memory: "8Gi", "ephemeral-storage": "64Gi" };
 const defaultPods = 110;
 
+/** How many pods a machine runs. */
+export const mostPodsOf = (configured: ConfiguredNode): number => configured?.maxPods ?? defaultPods;
+
 export interface Readiness {
   readonly ready: boolean;
   readonly reason: string;
@@ -103,7 +106,7 @@ function nodeStatus(
       { type, status: is ? "True" : "False", reason: why, message: text, lastHeartbeatTime: timestampOf(now) },
       now,
     );
-  const capacity = { ...wholeMachine, pods: String(configured?.maxPods ?? defaultPods) };
+  const capacity = { ...wholeMachine, pods: String(mostPodsOf(configured)) };
   return {
     ...node.status,
     addresses: [

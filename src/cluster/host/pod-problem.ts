@@ -45,15 +45,21 @@ export function containerProblem(
 }
 
 /**
- * Why a pod's folder is not written: a path would lead out of it. Without mount namespaces, files are written and removed
- * where paths lead, with the rights of the user who started the cluster.
+ * The most that one machine takes of one pod. A pod may hold 3 MiB of containers, mounts and items, and each of these takes
+ * its host a process, files, or time. A build, the largest pod of the suite, has some 200 mounts.
  */
-export function pathProblem({ spec }: Pod): string | undefined {
-  const containers = [...(spec?.initContainers ?? []), ...(spec?.containers ?? [])];
-  const volumes = spec?.volumes ?? [];
-  const mounts = containers.flatMap(({ volumeMounts }) => volumeMounts ?? []);
-  const messages = containers.flatMap(({ terminationMessagePath: path }) => (path === undefined ? [] : [path]));
-  const items = volumes.flatMap(({ configMap, secret, downwardAPI, projected }) => [
+export const podLimits = { containers: 32, sources: 512, mounts: 512, items: 4096, pathCharacters: 1024 } as const;
+
+const containersOf = ({ spec }: Pod): readonly Container[] => [
+  ...(spec?.initContainers ?? []),
+  ...(spec?.containers ?? []),
+];
+
+const mountsOf = (pod: Pod) => containersOf(pod).flatMap(({ volumeMounts }) => volumeMounts ?? []);
+
+/** The items of a pod's volumes, with the paths that they are written to. */
+const itemsOf = ({ spec }: Pod): readonly { readonly path: string }[] =>
+  (spec?.volumes ?? []).flatMap(({ configMap, secret, downwardAPI, projected }) => [
     ...(configMap?.items ?? []),
     ...(secret?.items ?? []),
     ...(downwardAPI?.items ?? []),
@@ -64,23 +70,86 @@ export function pathProblem({ spec }: Pod): string | undefined {
       ...(source.downwardAPI?.items ?? []),
     ]),
   ]);
-  const written = [...mounts.map(({ mountPath }) => mountPath), ...messages];
+
+/** Why a pod is larger than its machine takes; then it gets neither a folder nor a process. */
+export function sizeProblem(pod: Pod): string | undefined {
+  const volumes = pod.spec?.volumes ?? [];
+  const sources = volumes.reduce((sum, { projected }) => sum + (projected?.sources ?? []).length, volumes.length);
+  const counts = [
+    ["containers", containersOf(pod).length, podLimits.containers],
+    ["volumes and sources of volumes", sources, podLimits.sources],
+    ["volumeMounts", mountsOf(pod).length, podLimits.mounts],
+    ["items of volumes", itemsOf(pod).length, podLimits.items],
+  ] as const;
+  const beyond = counts.find(([, count, most]) => count > most);
+  return beyond === undefined
+    ? undefined
+    : `the pod has ${beyond[1]} ${beyond[0]}, and a machine of this cluster takes at most ${beyond[2]} of one pod: make several pods of it`;
+}
+
+/** A path as text that begins with the text of each folder above it. */
+const folderText = (path: string): string => `/${(namesIn(path) ?? []).map((name) => `${name}/`).join("")}`;
+
+/** Folders, of which each path is in at most one: those in others are left out. */
+class OuterFolders {
+  readonly #sorted: string[] = [];
+
+  /** @param folders as {@link folderText} has them. */
+  constructor(folders: readonly string[]) {
+    // What lies in a folder comes right after it.
+    for (const folder of folders.toSorted()) {
+      const last = this.#sorted.at(-1);
+      if (last === undefined || !folder.startsWith(last)) this.#sorted.push(folder);
+    }
+  }
+
+  /** The folder that a path is or lies in. */
+  above(path: string): string | undefined {
+    // No other folder is between it and the path.
+    let [low, high] = [0, this.#sorted.length];
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if ((this.#sorted[middle] ?? "") <= path) low = middle + 1;
+      else high = middle;
+    }
+    const before = this.#sorted[low - 1];
+    return before !== undefined && path.startsWith(before) ? before : undefined;
+  }
+}
+
+/**
+ * Why a pod's folder is not written: a path would lead out of it. Without mount namespaces, files are written and removed
+ * where paths lead, with the rights of the user who started the cluster.
+ */
+export function pathProblem(pod: Pod): string | undefined {
+  const volumes = pod.spec?.volumes ?? [];
+  const mounts = mountsOf(pod);
+  const messages = containersOf(pod).flatMap(({ terminationMessagePath: path }) => (path === undefined ? [] : [path]));
   const hostPaths = volumes.flatMap(({ hostPath }) => (hostPath === undefined ? [] : [hostPath.path]));
-  const leaving = [...written, ...items.map(({ path }) => path), ...hostPaths].find(
-    (path) => namesIn(path) === undefined,
-  );
+  const all = [
+    ...mounts.map(({ mountPath }) => mountPath),
+    ...messages,
+    ...itemsOf(pod).map(({ path }) => path),
+    ...hostPaths,
+  ];
+  const long = all.find((path) => path.length > podLimits.pathCharacters);
+  if (long !== undefined)
+    return `the path ${long.slice(0, 64)}… has ${long.length} characters, and may have ${podLimits.pathCharacters}`;
+  const leaving = all.find((path) => namesIn(path) === undefined);
   if (leaving !== undefined) return `${leaving} leads out of the pod's folder`;
 
-  const partsOf = (path: string) => namesIn(path) ?? [];
   // The mount of a folder of the machine is a link, which what is written behind it would follow.
   const ofHost = new Set(volumes.filter(({ hostPath }) => hostPath !== undefined).map(({ name }) => name));
-  const links = mounts.filter(({ name }) => ofHost.has(name)).map(({ mountPath }) => partsOf(mountPath));
-  const isBehind = (path: string, least: number) =>
-    links.some(
-      (link) => partsOf(path).length >= link.length + least && link.every((part, i) => partsOf(path)[i] === part),
-    );
+  const links = new OuterFolders(
+    mounts.filter(({ name }) => ofHost.has(name)).map(({ mountPath }) => folderText(mountPath)),
+  );
+  const isBehind = (path: string, isLink: boolean) => {
+    const text = folderText(path);
+    const link = links.above(text);
+    return link !== undefined && !(isLink && link === text);
+  };
   const behind =
-    mounts.find(({ name, mountPath }) => isBehind(mountPath, ofHost.has(name) ? 1 : 0))?.mountPath ??
-    messages.find((path) => isBehind(path, 0));
+    mounts.find(({ name, mountPath }) => isBehind(mountPath, ofHost.has(name)))?.mountPath ??
+    messages.find((path) => isBehind(path, false));
   return behind === undefined ? undefined : `${behind} lies in a folder of the machine`;
 }

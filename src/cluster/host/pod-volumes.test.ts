@@ -7,8 +7,10 @@ import { createKubeClient } from "../../kube/kube-client.ts";
 import { systemFiles } from "../../ports/node/index.ts";
 import { Kernel } from "../../../test/simulation/kernel.ts";
 import { resolveInRoot } from "../../host/directory/root-folder.ts";
+import { countWork } from "../../../test/support/count-work.ts";
 import { PodPlaces } from "./pod-places.ts";
-import { type HeldToken, writeVolumes } from "./pod-volumes.ts";
+import { pathProblem } from "./pod-problem.ts";
+import { type HeldToken, mostVolumeBytes, writeVolumes } from "./pod-volumes.ts";
 
 let folder: string;
 beforeEach(() => {
@@ -92,4 +94,157 @@ test("new authorities reach the pod at the next pass, without a new token", asyn
 
 test("even a short-lived token is not requested all the time", async () => {
   expect(await start(10).write()).toBe(1000);
+});
+
+/** Writes the volumes of a pod whose ConfigMaps all hold `data`; gives what was written, in bytes and in paths. */
+async function written(
+  data: Readonly<Record<string, string>>,
+  spec: object,
+  inNamespace = "n",
+): Promise<{ readonly bytes: number; readonly paths: readonly string[]; readonly problem: string | undefined }> {
+  const paths: string[] = [];
+  let bytes = 0;
+  const files = {
+    ...systemFiles,
+    read: () => Promise.resolve(undefined),
+    makeDirectory: (path: string) => Promise.resolve(void paths.push(path)),
+    write: (path: string, contents: string | Uint8Array) => {
+      paths.push(path);
+      bytes += contents.length;
+      return Promise.resolve();
+    },
+  };
+  const kernel = new Kernel(3);
+  const kube = createKubeClient({
+    transport: () => Promise.resolve({ status: 200, headers: {}, body: JSON.stringify({ data }) }),
+    clock: kernel.clock,
+    random: kernel.random,
+    userAgent: "test",
+  });
+  const of = { ...pod, metadata: { ...pod.metadata, namespace: inNamespace }, spec } as unknown as Pod;
+  const below = (root: string, path: string) => Promise.resolve(path === "" || path === "/" ? root : `${root}/${path}`);
+  const places = new PodPlaces(of, {
+    podsFolder: folder,
+    locate: { below, onMachine: (path) => Promise.resolve(path) },
+  });
+  const problem = await writeVolumes(of, places, { kube, files, clock: kernel.clock, tokens: new Map() }).then(
+    () => undefined,
+    (error: unknown) => (error as { readonly code?: string }).code,
+  );
+  return { bytes, paths, problem };
+}
+const numbered = <T>(length: number, each: (i: number) => T): T[] => Array.from({ length }, (_, i) => each(i));
+const mountedAt = (count: number) => [
+  { name: "c", volumeMounts: numbered(count, (i) => ({ name: "v", mountPath: `/m${i}` })) },
+];
+const configured = (more: object = {}) => [{ name: "v", configMap: { name: "x", ...more } }];
+const tooLarge = { bytes: 0, paths: [], problem: "MCO_POD_VOLUMES_TOO_LARGE" };
+
+test("[cluster-pods-10] no pod multiplies a ConfigMap by its mounts, its items, or the folders above them", async () => {
+  const mebibyte = { a: "x".repeat(1 << 20) };
+  expect(await written(mebibyte, { volumes: configured(), containers: mountedAt(200) })).toEqual(tooLarge);
+  // The same volume in one place of several containers is there once.
+  const [container] = mountedAt(1);
+  const shared = { volumes: configured(), containers: numbered(20, (i) => ({ ...container, name: `c${i}` })) };
+  expect(await written(mebibyte, shared)).toMatchObject({ bytes: 1 << 20, problem: undefined });
+  // Many volumes, many items, and many sources of one ConfigMap.
+  const names = numbered(20, (i) => `v${i}`);
+  const volumes = names.map((name) => ({ name, configMap: { name: "x" } }));
+  const everywhere = [{ name: "c", volumeMounts: names.map((name) => ({ name, mountPath: `/${name}` })) }];
+  expect(await written(mebibyte, { volumes, containers: everywhere })).toEqual(tooLarge);
+  const items = numbered(20, (i) => ({ key: "a", path: `p${i}` }));
+  expect(await written(mebibyte, { volumes: configured({ items }), containers: mountedAt(1) })).toEqual(tooLarge);
+  const sources = numbered(20, (i) => ({ configMap: { name: "x", items: [{ key: "a", path: `p${i}` }] } }));
+  const projected = [{ name: "v", projected: { sources } }];
+  expect(await written(mebibyte, { volumes: projected, containers: mountedAt(1) })).toEqual(tooLarge);
+  // Files without contents, and folders, take space, too.
+  const many = Object.fromEntries(numbered(1000, (i) => [`k${i}`, ""]));
+  expect(await written(many, { volumes: configured(), containers: mountedAt(10) })).toEqual(tooLarge);
+  const deep = numbered(5, (i) => ({ name: "v", mountPath: `/m${i}${"/d".repeat(500)}` }));
+  const empty = [{ name: "v", emptyDir: {} }];
+  expect(await written({}, { volumes: empty, containers: [{ name: "c", volumeMounts: deep }] })).toEqual(tooLarge);
+});
+
+test("[cluster-pods-11] a build of the suite gets the largest configuration that an image may hold", async () => {
+  const names = numbered(52, (i) => `v${i}`);
+  const spec = {
+    volumes: names.map((name) => ({ name, configMap: { name: "piece" } })),
+    containers: ["pull", "steps", "push"].map((name) => ({
+      name,
+      volumeMounts: names.map((volume) => ({ name: volume, mountPath: `/run/mco-build/content/${volume}` })),
+    })),
+  };
+  const piece = { layer: "x".repeat(640 * 1024) };
+  expect(await written(piece, spec, "openshift-machine-config-builds")).toMatchObject({
+    bytes: 52 * 640 * 1024,
+    problem: undefined,
+  });
+  expect(52 * 640 * 1024).toBeGreaterThan(32 * 1024 * 1024);
+  expect(await written(piece, spec)).toEqual(tooLarge);
+  expect(mostVolumeBytes).toEqual({ ofSuite: 64 << 20, ofOthers: 8 << 20 });
+});
+
+test("[cluster-pods-12] the paths of a pod are judged in time in proportion to their number", async () => {
+  const of = (count: number) =>
+    ({
+      ...pod,
+      spec: {
+        volumes: [{ name: "v", hostPath: { path: "/tmp" } }],
+        containers: mountedAt(count),
+      },
+    }) as unknown as Pod;
+  const work = async (count: number) => {
+    const given = of(count);
+    expect(pathProblem(given)).toBeUndefined();
+    return countWork(() => pathProblem(given));
+  };
+  expect(await work(4000)).toBeLessThan(4000 * 100);
+  expect(await work(4000)).toBeLessThan((await work(2000)) * 3);
+});
+
+test("[cluster-pods-13] items find their keys in time in proportion to both", async () => {
+  const data = Object.fromEntries(numbered(1000, (i) => [`k${i}`, ""]));
+  const items = numbered(1000, (i) => ({ key: `q${i}`, path: "a" }));
+  let reads = 0;
+  const counted = items.map((item) =>
+    Object.defineProperty({ ...item }, "key", { get: () => ((reads += 1), item.key) }),
+  );
+  const made = await written(data, { volumes: configured({ items: counted }), containers: mountedAt(1) });
+  expect(made).toMatchObject({ bytes: 0, problem: undefined });
+  expect(reads).toBeLessThan(10 * items.length);
+});
+
+test("[cluster-pods-14] a path in or behind a folder of the machine is found, however many others there are", () => {
+  const judged = (mounts: readonly (readonly [name: string, mountPath: string])[], message?: string) =>
+    pathProblem({
+      ...pod,
+      spec: {
+        volumes: [
+          { name: "h", hostPath: { path: "/tmp" } },
+          { name: "e", emptyDir: {} },
+        ],
+        containers: [
+          {
+            name: "c",
+            volumeMounts: mounts.map(([name, mountPath]) => ({ name, mountPath })),
+            ...(message === undefined ? {} : { terminationMessagePath: message }),
+          },
+        ],
+      },
+    } as unknown as Pod);
+  const others = ["/a", "/a-b", "/a.b", "/a/", "/b/c", "/z"].map((path) => ["h", path] as const);
+  expect(judged([...others, ["e", "/ab"], ["e", "/b"], ["e", "/b/cd"]], "/b/d")).toBeUndefined();
+  for (const path of ["/a/x", "/a", "/a-b/x/y", "/z/./q", "/b//c"])
+    expect(judged([...others, ["e", path]])).toBe(`${path} lies in a folder of the machine`);
+  expect(judged([...others, ["h", "/b/c/d"]])).toBe("/b/c/d lies in a folder of the machine");
+  expect(judged(others, "/b/c/log")).toBe("/b/c/log lies in a folder of the machine");
+  expect(
+    judged([
+      ["h", "/"],
+      ["e", "/x"],
+    ]),
+  ).toBe("/x lies in a folder of the machine");
+  expect(judged([["e", `/${"x".repeat(2000)}`]])).toBe(
+    `the path /${"x".repeat(63)}… has 2001 characters, and may have 1024`,
+  );
 });

@@ -10,7 +10,8 @@ import {
 import type { KubeClient } from "../../kube/kube-client.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Files } from "../../ports/files.ts";
-import type { PodPlaces } from "./pod-places.ts";
+import { isSuiteNamespace } from "../suite-namespaces.ts";
+import { type PodPlaces, namesIn } from "./pod-places.ts";
 import { pathProblem } from "./pod-problem.ts";
 
 export interface VolumeOptions {
@@ -37,8 +38,43 @@ const minTokenRefreshMs = 1000;
 const decodeBase64 = (text: string) => Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
 
 /**
+ * The most that a machine writes for the volumes of one pod, in bytes. The suite's own pods hold the configuration that a
+ * build puts into an image; the others only sleep.
+ */
+export const mostVolumeBytes = { ofSuite: 64 * 1024 * 1024, ofOthers: 8 * 1024 * 1024 } as const;
+/** What a file or folder takes of a disk at least. */
+const blockBytes = 4096;
+
+/**
+ * What the volumes of one pod take of the disk, as they are written: each mount of a volume is a copy, because there are no
+ * mount namespaces.
+ */
+class DiskUse {
+  readonly #most: number;
+  #bytes = 0;
+
+  constructor({ metadata: { namespace = "" } }: Pod) {
+    this.#most = isSuiteNamespace(namespace) ? mostVolumeBytes.ofSuite : mostVolumeBytes.ofOthers;
+  }
+
+  /**
+   * Counts a file or folder with the folders above it.
+   *
+   * @throws McoError when it is more than the machine writes.
+   */
+  add(path: string, bytes: number, copies = 1): void {
+    const blocks = Math.ceil(bytes / blockBytes) + (namesIn(path) ?? []).length;
+    this.#bytes += blocks * blockBytes * copies;
+    if (this.#bytes > this.#most)
+      throw new McoError("MCO_POD_VOLUMES_TOO_LARGE", { mostBytes: this.#most, blockBytes });
+  }
+}
+
+type Contents = Map<string, Uint8Array | string>;
+
+/**
  * Makes a pod's volumes without mount namespaces: each mount path exists below the pod's own root folder, and programs
- * of this suite resolve absolute volume paths there.
+ * of this suite resolve absolute volume paths there. Nothing is written unless all of it may be.
  *
  * Called again, it brings them up to date: config maps, secrets, and tokens that have lived for most of their time.
  *
@@ -49,30 +85,49 @@ export async function writeVolumes(pod: Pod, places: PodPlaces, options: VolumeO
   const { files } = options;
   const outside = pathProblem(pod);
   if (outside !== undefined) throw new McoError("MCO_POD_VOLUME", { problem: outside });
+  const use = new DiskUse(pod);
+  const pathsOf = mountPathsOf(options.mountsOf ?? pod.spec?.containers ?? []);
   let refresh: number | undefined;
+  const mounted: { readonly volume: Volume; readonly paths: readonly string[]; readonly contents: Contents }[] = [];
   for (const volume of pod.spec?.volumes ?? []) {
-    const mounts = (options.mountsOf ?? pod.spec?.containers ?? []).flatMap((container) =>
-      (container.volumeMounts ?? []).filter((mount) => mount.name === volume.name),
+    const paths = [...(pathsOf.get(volume.name) ?? [])];
+    if (paths.length === 0) continue;
+    for (const path of paths) use.add(path, 0);
+    if (volume.hostPath !== undefined) use.add(volume.hostPath.path, 0);
+    const { contents, refreshInMs } = await contentsOf(volume, pod, options, (path, bytes) =>
+      use.add(path, bytes, paths.length),
     );
-    if (mounts.length === 0) continue;
+    if (refreshInMs !== undefined) refresh = Math.min(refresh ?? Infinity, refreshInMs);
+    mounted.push({ volume, paths, contents });
+  }
+  for (const { volume, paths, contents } of mounted) {
     if (volume.hostPath !== undefined) {
       const folder = await places.ofMachine(volume.hostPath.path);
       if (volume.hostPath.type === "DirectoryOrCreate") await files.makeDirectory(folder);
-      for (const { mountPath } of mounts) {
+      for (const mountPath of paths) {
         const link = await places.inPod(mountPath);
         await files.makeDirectory(link.slice(0, link.lastIndexOf("/")));
         await files.symlink(folder, link);
       }
       continue;
     }
-    const { contents, refreshInMs } = await contentsOf(volume, pod, options);
-    if (refreshInMs !== undefined) refresh = Math.min(refresh ?? Infinity, refreshInMs);
-    for (const { mountPath } of mounts) {
+    for (const mountPath of paths) {
       await files.makeDirectory(await places.inPod(mountPath));
       for (const [path, data] of contents) await writeChanged(files, await places.inPod(`${mountPath}/${path}`), data);
     }
   }
   return refresh;
+}
+
+/** Where containers mount each volume. They share one root: what several of them mount at one path is there once. */
+function mountPathsOf(containers: readonly Container[]): ReadonlyMap<string, ReadonlySet<string>> {
+  const paths = new Map<string, Set<string>>();
+  for (const { name, mountPath } of containers.flatMap(({ volumeMounts }) => volumeMounts ?? [])) {
+    const known = paths.get(name);
+    if (known === undefined) paths.set(name, new Set([mountPath]));
+    else known.add(mountPath);
+  }
+  return paths;
 }
 
 /** Removes the Secrets of a container that has ended from the pod's folder: the next one sees none that it does not mount. */
@@ -89,48 +144,68 @@ async function writeChanged(files: Files, path: string, data: Uint8Array | strin
   await files.write(path, bytes, { mode: 0o600 });
 }
 
+type Items = readonly { readonly key: string; readonly path: string }[];
+
+/** The paths that each key is written to. */
+function pathsByKey(items: Items): ReadonlyMap<string, readonly string[]> {
+  const paths = new Map<string, string[]>();
+  for (const { key, path } of items) {
+    const known = paths.get(key);
+    if (known === undefined) paths.set(key, [path]);
+    else known.push(path);
+  }
+  return paths;
+}
+
+/**
+ * What a volume holds.
+ *
+ * @param counted is told of each file before it is kept, and throws where that is too much.
+ */
 async function contentsOf(
   volume: Volume,
   pod: Pod,
   options: VolumeOptions,
-): Promise<{ contents: Map<string, Uint8Array | string>; refreshInMs?: number }> {
-  const contents = new Map<string, Uint8Array | string>();
+  counted: (path: string, bytes: number) => void,
+): Promise<{ contents: Contents; refreshInMs?: number }> {
+  const contents: Contents = new Map();
   const namespace = pod.metadata.namespace ?? "";
   let refreshInMs: number | undefined;
   if (volume.emptyDir !== undefined) return { contents };
 
-  async function configMap(
-    name: string,
-    optional: boolean,
-    items: readonly { key: string; path: string }[] | undefined,
-  ): Promise<void> {
+  async function configMap(name: string, optional: boolean, items: Items | undefined): Promise<void> {
     const found: ConfigMap | undefined = await options.kube.get(kubernetes.ConfigMap, { name, namespace });
     if (found === undefined) {
       if (optional) return;
       throw new McoError("MCO_POD_VOLUME", { volume: volume.name, problem: `configmap "${name}" not found` });
     }
-    for (const [key, value] of Object.entries(found.data ?? {})) add(key, value, items);
-    for (const [key, value] of Object.entries(found.binaryData ?? {})) add(key, decodeBase64(value), items);
+    keepKeys(found.data, items, (text) => text);
+    keepKeys(found.binaryData, items, decodeBase64);
   }
-  async function secret(
-    name: string,
-    optional: boolean,
-    items: readonly { key: string; path: string }[] | undefined,
-  ): Promise<void> {
+  async function secret(name: string, optional: boolean, items: Items | undefined): Promise<void> {
     const found: Secret | undefined = await options.kube.get(kubernetes.Secret, { name, namespace });
     if (found === undefined) {
       if (optional) return;
       throw new McoError("MCO_POD_VOLUME", { volume: volume.name, problem: `secret "${name}" not found` });
     }
-    for (const [key, value] of Object.entries(found.data ?? {})) add(key, decodeBase64(value), items);
+    keepKeys(found.data, items, decodeBase64);
   }
-  function add(
-    key: string,
-    value: Uint8Array | string,
-    items: readonly { key: string; path: string }[] | undefined,
+  function keepKeys(
+    data: Readonly<Record<string, string>> | undefined,
+    items: Items | undefined,
+    read: (text: string) => Uint8Array | string,
   ): void {
-    if (items === undefined) contents.set(key, value);
-    else for (const item of items) if (item.key === key) contents.set(item.path, value);
+    const byKey = items === undefined ? undefined : pathsByKey(items);
+    for (const [key, text] of Object.entries(data ?? {})) {
+      const paths = byKey === undefined ? [key] : (byKey.get(key) ?? []);
+      if (paths.length === 0) continue;
+      const value = read(text);
+      for (const path of paths) keepFile(path, value);
+    }
+  }
+  function keepFile(path: string, value: Uint8Array | string): void {
+    counted(path, typeof value === "string" ? Buffer.byteLength(value) : value.length);
+    contents.set(path, value);
   }
   async function token(
     path: string,
@@ -141,7 +216,7 @@ async function contentsOf(
     const seconds = expirationSeconds ?? 3600;
     const id = JSON.stringify([account, audience, seconds]);
     const keep = ({ token: value, renewAt }: HeldToken) => {
-      contents.set(path, value);
+      keepFile(path, value);
       refreshInMs = Math.min(refreshInMs ?? Infinity, renewAt - options.clock.monotonic());
     };
     const held = options.tokens.get(id);
@@ -175,7 +250,7 @@ async function contentsOf(
     await secret(volume.secret.secretName ?? "", volume.secret.optional === true, volume.secret.items);
   if (volume.downwardAPI !== undefined)
     for (const item of volume.downwardAPI.items ?? [])
-      contents.set(item.path, podFieldOf(pod, item.fieldRef?.fieldPath ?? "") ?? "");
+      keepFile(item.path, podFieldOf(pod, item.fieldRef?.fieldPath ?? "") ?? "");
   for (const source of volume.projected?.sources ?? []) {
     if (source.serviceAccountToken !== undefined)
       await token(
@@ -188,7 +263,7 @@ async function contentsOf(
     if (source.secret !== undefined)
       await secret(source.secret.name ?? "", source.secret.optional === true, source.secret.items);
     for (const item of source.downwardAPI?.items ?? [])
-      contents.set(item.path, podFieldOf(pod, item.fieldRef?.fieldPath ?? "") ?? "");
+      keepFile(item.path, podFieldOf(pod, item.fieldRef?.fieldPath ?? "") ?? "");
   }
   return refreshInMs === undefined ? { contents } : { contents, refreshInMs };
 }

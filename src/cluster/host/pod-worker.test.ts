@@ -372,6 +372,28 @@ test("[cluster-pods-9] a link that a container made in its folder ends its pod, 
   expect(readdirSync(victim)).toEqual(["file"]);
 });
 
+test("[cluster-pods-15] a container that is not run gets no volume, and one with too much says how much may be", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "mco-pod-"));
+  const secret = [{ name: "credential", secret: { secretName: "credential" } }];
+  const mounts = (count: number) =>
+    Array.from({ length: count }, (_, i) => ({ name: "credential", mountPath: `/run/credential${i}` }));
+  const foreign = { image: "registry.example/any:1", volumeMounts: mounts(1) };
+  const other = await ended("exit 0", foreign, undefined, [], secret, folder, { inNamespace: "default" });
+  expect(waitsFor(other)?.reason).toBe("ErrImagePull");
+  expect(existsSync(join(folder, "pods"))).toBe(false);
+  const init = { ...step("i", "x"), image: "registry.example/any:1", volumeMounts: mounts(1) };
+  const { status } = await ended("exit 0", {}, undefined, [init], secret, folder);
+  expect(statesOf(status?.initContainerStatuses)).toEqual([["i", "ErrImagePull"]]);
+  expect(existsSync(join(folder, "pods"))).toBe(false);
+  const many = await ended("", { image: pauseImage("1"), volumeMounts: mounts(800) }, undefined, [], secret, folder, {
+    inNamespace: "default",
+  });
+  expect(waitsFor(many)).toEqual({
+    reason: "CreateContainerConfigError",
+    message: expect.stringMatching(/"mostBytes":8388608.* Mount fewer or smaller ConfigMaps and Secrets/) as string,
+  });
+});
+
 test("[cluster-pods-3] what a program leaves as its last words, and a log without end, do not stop the host", async () => {
   const fallback = { terminationMessagePolicy: "FallbackToLogsOnError" };
   for (const script of [

@@ -1,3 +1,4 @@
+import { McoError, errorCodes } from "../../api/errors.ts";
 import { withTransition } from "../../api/schema/conditions.ts";
 import { timestampOf } from "../../api/schema/object.ts";
 import { type Container, type ContainerStatus, type Pod, kubernetes } from "../../api/foreign/kubernetes.ts";
@@ -80,6 +81,38 @@ interface Running {
  */
 export const suiteImage = (version: string) => `mco.local/machine-config-operator:${version}`;
 export const pauseImage = (version: string) => `mco.local/pause:${version}`;
+
+/** Why a container is not started, before anything is made for it. */
+function startProblem(
+  container: Container,
+  pod: Pod,
+  version: string,
+): { readonly reason: string; readonly message: string } | undefined {
+  const { image = "" } = container;
+  if (image === pauseImage(version)) return undefined;
+  if (image !== suiteImage(version))
+    return {
+      reason: "ErrImagePull",
+      message: `this host runs only ${suiteImage(version)} and ${pauseImage(version)}: a manifest must not execute other programs on this machine`,
+    };
+  const message = containerProblem(container, pod, pauseImage(version));
+  return message === undefined ? undefined : { reason: "CreateContainerConfigError", message };
+}
+
+/** What a container shows whose volumes cannot be made yet. */
+function waitingFor(error: unknown): ContainerState {
+  if (error instanceof McoError && error.code === "MCO_POD_VOLUMES_TOO_LARGE")
+    return {
+      is: "waiting",
+      reason: "CreateContainerConfigError",
+      message: `${error.message} ${errorCodes[error.code].remedy}`,
+    };
+  return {
+    is: "waiting",
+    reason: "ContainerCreating",
+    message: error instanceof Error ? error.message : String(error),
+  };
+}
 
 /** A sleeper that takes `--stop-after=SECONDS` to end once it is asked to. */
 function pauseCommand(container: Container): readonly string[] {
@@ -230,6 +263,7 @@ export class PodWorker {
       return this.#report();
     }
     for (const container of this.#pod.spec?.initContainers ?? []) {
+      if (this.#isRefused(container)) return this.#report();
       await this.#volumesFor([container]);
       await this.#keep(container, initPolicy(this.#pod));
       await removeSecrets(this.#pod, this.#places, container, files);
@@ -237,7 +271,11 @@ export class PodWorker {
       const state = this.#containers.get(container.name)?.state;
       if (signal.aborted || state?.is !== "terminated" || state.exitCode !== 0) return;
     }
-    const refresh = await this.#volumesFor(this.#pod.spec?.containers ?? []);
+    // What is not run mounts nothing.
+    const run = (this.#pod.spec?.containers ?? []).filter((container) => !this.#isRefused(container));
+    if (run.length < (this.#pod.spec?.containers ?? []).length) await this.#report();
+    if (run.length === 0) return;
+    const refresh = await this.#volumesFor(run);
     if (
       !signal.aborted &&
       (this.#pod.spec?.volumes ?? []).some(
@@ -245,9 +283,16 @@ export class PodWorker {
           configMap !== undefined || secret !== undefined || projected !== undefined,
       )
     )
-      this.#refresh = this.#keepVolumes(refresh);
+      this.#refresh = this.#keepVolumes(run, refresh);
     const policy = this.#pod.spec?.restartPolicy ?? "Always";
-    await Promise.all((this.#pod.spec?.containers ?? []).map((container) => this.#keep(container, policy)));
+    await Promise.all(run.map((container) => this.#keep(container, policy)));
+  }
+
+  /** Shows why a container does not start. */
+  #isRefused(container: Container): boolean {
+    const refusal = startProblem(container, this.#pod, this.#options.version);
+    if (refusal !== undefined) this.#set(container.name, { is: "waiting", ...refusal });
+    return refusal !== undefined;
   }
 
   /** Makes the volumes that containers mount, however often it takes. */
@@ -261,9 +306,7 @@ export class PodWorker {
         await files.makeDirectory(this.folder, { mode: 0o700 });
         return await this.#writeVolumes(mountsOf);
       } catch (error) {
-        const message = error instanceof Error ? error.message : String(error);
-        for (const container of mountsOf)
-          this.#set(container.name, { is: "waiting", reason: "ContainerCreating", message });
+        for (const container of mountsOf) this.#set(container.name, waitingFor(error));
         log.debug({ pod: this.#pod.metadata.name, error }, "volumes not ready");
         await this.#report();
         await clock.sleep(wait, signal).catch(() => undefined);
@@ -277,7 +320,7 @@ export class PodWorker {
     return writeVolumes(this.#pod, this.#places, { ...this.#options, tokens: this.#tokens, mountsOf });
   }
 
-  async #keepVolumes(firstMs: number | undefined): Promise<void> {
+  async #keepVolumes(mountsOf: readonly Container[], firstMs: number | undefined): Promise<void> {
     const { clock, random, log } = this.#options;
     const { signal } = this.#stop;
     let waitMs = Math.min(firstMs ?? Infinity, jittered(random, volumeSyncMs, 0.2));
@@ -293,10 +336,7 @@ export class PodWorker {
       if (signal.aborted) return;
       if (this.#syncVolumes.signal.aborted) this.#syncVolumes = new AbortController();
       try {
-        waitMs = Math.min(
-          (await this.#writeVolumes(this.#pod.spec?.containers ?? [])) ?? Infinity,
-          jittered(random, volumeSyncMs, 0.2),
-        );
+        waitMs = Math.min((await this.#writeVolumes(mountsOf)) ?? Infinity, jittered(random, volumeSyncMs, 0.2));
         failures = 0;
       } catch (error) {
         failures += 1;
@@ -309,23 +349,7 @@ export class PodWorker {
   async #keep(container: Container, policy: string): Promise<void> {
     const { clock, processes, version } = this.#options;
     const { signal } = this.#stop;
-    const { image = "" } = container;
-    if (image !== suiteImage(version) && image !== pauseImage(version)) {
-      this.#set(container.name, {
-        is: "waiting",
-        reason: "ErrImagePull",
-        message: `this host runs only ${suiteImage(version)} and ${pauseImage(version)}: a manifest must not execute other programs on this machine`,
-      });
-      await this.#report();
-      return;
-    }
-    const isPause = image === pauseImage(version);
-    const problem = isPause ? undefined : containerProblem(container, this.#pod, pauseImage(version));
-    if (problem !== undefined) {
-      this.#set(container.name, { is: "waiting", reason: "CreateContainerConfigError", message: problem });
-      await this.#report();
-      return;
-    }
+    const isPause = container.image === pauseImage(version);
     // The sleeper is a shell, which variables lead to other programs, and it reads none.
     const environment = this.#environment(isPause ? [] : (container.env ?? []));
     const command = isPause ? pauseCommand(container) : [...this.#options.program, ...argumentsOf(container)];
@@ -335,6 +359,8 @@ export class PodWorker {
       const startedAt = this.#timestamp();
       const began = clock.monotonic();
       await this.#prepareLastWords(container);
+      // The pod's end waits for the processes that it found.
+      if (signal.aborted) return;
       const child = processes.spawn(program, args, {
         env: environment,
         logFile: this.logFile(container.name),

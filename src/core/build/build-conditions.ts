@@ -21,6 +21,9 @@ export interface PoolBuildReport {
 
 const legacyTypes = [types.buildPending, types.building, types.buildSuccess, types.buildFailed] as const;
 
+/** Types of the conditions that the builder writes. */
+export const reportedTypes: readonly string[] = [types.imageBuildDegraded, types.imageInputsValid, ...legacyTypes];
+
 const legacyOf = (phase: BuildPhase | undefined): string | undefined => {
   switch (phase) {
     case "Initial":

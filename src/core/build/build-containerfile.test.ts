@@ -3,6 +3,7 @@ import {
   imagesOfContainerfile,
   readContainerfile,
   renderContainerfile,
+  renderedProblem,
   stepsOfContainerfile,
 } from "./build-containerfile.ts";
 
@@ -115,6 +116,76 @@ describe("a custom Containerfile", () => {
     });
   });
 
+  test.for([
+    { title: "a here-string", hides: "RUN grep -q x <<<EOF || true" },
+    { title: "a word in quotes", hides: 'RUN echo "a<<EOF"' },
+    { title: "a whole word in quotes", hides: "RUN echo '<<EOF'" },
+    { title: "a shift", hides: "RUN echo $((1<<EOF))" },
+    { title: "a word that << is glued to", hides: "RUN cat<<EOF" },
+    { title: "a list of words", hides: 'RUN ["echo", "<<EOF"]' },
+    { title: "an instruction that takes none", hides: "LABEL a=<<EOF" },
+  ])("$title begins no here-document, and hides no line behind it [build-containerfile-5]", ({ hides }) => {
+    const text = `FROM configs\n${hides}\nFROM evil.example/os:1\nRUN true`;
+    expect(readContainerfile(text)).toMatchObject({
+      verdict: "refused",
+      line: 3,
+      problem: expect.stringContaining("configs or os") as string,
+    });
+    expect(readContainerfile(`${text}\nEOF`)).toMatchObject({ verdict: "refused" });
+    expect(readContainerfile(`FROM configs\n${hides}\nRUN true`)).toMatchObject({ verdict: "read", heredocs: [] });
+  });
+
+  test.for([
+    { title: "one without an end", text: "RUN cat <<EOF\necho\n", problem: /EOF does not end/ },
+    { title: "one whose end is indented", text: "RUN cat <<EOF\necho\n  EOF\n", problem: /EOF does not end/ },
+    { title: "a blank before the word", text: "RUN cat << EOF\nEOF\n", problem: /some builders take << / },
+    { title: "a shift with blanks", text: "RUN echo $((1 <<N))\n", problem: /some builders take <<N\)\)/ },
+    { title: "a shift with a blank", text: "RUN echo $((1<< N))\n", problem: /some builders take \$\(\(1<< / },
+    { title: "what is glued to the word", text: "RUN cat <<EOF>/x\nEOF>/x\n", problem: /some builders take/ },
+    { title: "a variable as the word", text: "RUN cat <<$EOF\n$EOF\n", problem: /some builders take/ },
+    { title: "a quote without an end", text: "RUN echo it's <<EOF\nEOF\n", problem: /depends on a quote/ },
+    { title: "a substitution", text: "RUN echo ${a@Q} <<EOF\nEOF\n", problem: /depends on a quote/ },
+    { title: "what stands behind a list of words", text: 'RUN ["a"] <<EOF\nEOF\n', problem: /depends on/ },
+    { title: "two backslashes at the end of a line", text: "RUN echo \\\\\nRUN true", problem: /two backslashes/ },
+    { title: "a blank that is one for some", text: "COPY \\\n\u0085#\\\n--from=a /x /x", problem: /U\+0085/ },
+    { title: "an option that does not end", text: "COPY --from='a /x /x", problem: /an option in it/ },
+    { title: "an option of bytes", text: "COPY --chown=\u00e0--from=dir:/x /x /x", problem: /an option in it/ },
+  ])("$title is refused, as builders read it differently [build-containerfile-6]", ({ text, problem }) => {
+    expect(readContainerfile(`FROM os\n${text}`)).toMatchObject({
+      verdict: "refused",
+      line: 2,
+      problem: expect.stringMatching(problem) as string,
+    });
+  });
+
+  test.for([
+    { title: "by its word", text: "RUN cat <<EOF >/x\nFROM evil.example/os:1\nEOF\nRUN true" },
+    { title: "by a word in quotes", text: "COPY <<-'END' /x\n\tRUN\n\tEND\nRUN true" },
+    { title: "one after the other", text: 'RUN 3<<A <<"B.1"\nB.1\nA\nFROM x\nB.1\nRUN true' },
+    { title: "with a default beside it", text: "RUN echo ${A:-b} ${B} <<EOF\nFROM x\nEOF\nRUN true" },
+    { title: "of a trigger", text: "ONBUILD RUN <<EOF\nFROM x\nEOF\nRUN true" },
+  ])("a here-document ends $title, and what is in it is no instruction [build-containerfile-7]", ({ text }) => {
+    const read = readContainerfile(`FROM os\n${text}`);
+    expect(read).toMatchObject({ verdict: "read", heredocs: [2] });
+    const [stage] = read.verdict === "read" ? read.stages : [];
+    expect(stage?.instructions.map(({ name }) => name)).toEqual([/^\w+/.exec(text)?.[0], "RUN"]);
+  });
+
+  test.for([
+    { title: "continued in its middle", text: "COPY --fr\\\nom=dir:/x /x /x" },
+    { title: "in quotes", text: 'COPY --fr"om=dir:/x" /x /x' },
+    { title: "with a backslash", text: "COPY --from=d\\ir:/x /x /x" },
+    { title: "of a trigger", text: "ONBUILD COPY --from=dir:/x /x /x" },
+    { title: "of a mount", text: "RUN --mount=type=bind,FROM=dir:/x,target=/y true" },
+    { title: "of a mount that names two", text: "RUN --mount=from=configs,from=dir:/x,target=/y true" },
+  ])("an option $title names its image all the same [build-containerfile-8]", ({ text }) => {
+    expect(readContainerfile(`FROM os\n${text}`)).toMatchObject({
+      verdict: "refused",
+      line: 2,
+      problem: expect.stringContaining("a file or a store of the machine") as string,
+    });
+  });
+
   test("one that changes nothing is seen to be empty", () => {
     expect(readContainerfile("FROM configs AS final\n")).toMatchObject({ verdict: "read", isEmpty: true });
   });
@@ -124,6 +195,25 @@ describe("a custom Containerfile", () => {
     const b = readContainerfile("FROM os\nRUN true");
     expect(a).toEqual(b);
   });
+});
+
+test.for([
+  { title: "a here-document", text: "FROM os\nRUN cat <<EOF > /x\nhello\nEOF\n", line: 2 },
+  { title: "one with a quoted word", text: "FROM os\nRUN true\nCOPY <<-'END' /x\nhello\nEND\n", line: 3 },
+  { title: "one that does not end", text: "FROM os\nRUN true\nRUN cat <<END\n", line: 3, always: true },
+  { title: "a string of the shell", text: "FROM os\nRUN cat <<<EOF\nRUN true\n", line: undefined },
+  { title: "a shift", text: "FROM os\nRUN echo $((1<<A))\n", line: undefined },
+])("a builder without here-documents is told of them by their line: $title [build-containerfile-9]", (one) => {
+  const rendered = renderContainerfile({
+    base,
+    extensions: ["usbguard"],
+    kernelType: "default",
+    custom: one.text,
+    configsHoldConfiguration: true,
+    hasTrust: true,
+  });
+  expect(renderedProblem(rendered, { readsHeredocs: false })?.line).toBe(one.line);
+  expect(renderedProblem(rendered, { readsHeredocs: true })?.line).toBe(one.always === true ? one.line : undefined);
 });
 
 describe("the rendered Containerfile", () => {
@@ -186,7 +276,7 @@ describe("the rendered Containerfile", () => {
       "user:2",
       "user:3",
     ]);
-    expect(stepsOfContainerfile(text).at(-1)?.instruction).toBe("RUN two &&    three");
+    expect(stepsOfContainerfile(text).at(-1)?.instruction).toBe("RUN two &&   three");
   });
 });
 

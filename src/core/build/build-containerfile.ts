@@ -1,15 +1,7 @@
 import { pulledNameProblem } from "../images/image-reference.ts";
+import { type Instruction, innerInstruction, optionsOf, readInstructions } from "./read-instructions.ts";
 import { withoutEnd } from "../text/without-end.ts";
 import { supportedExtensions } from "../config/validate-machine-config.ts";
-
-/** One instruction of a Containerfile, continuation lines joined. */
-export interface Instruction {
-  /** In upper case. */
-  readonly name: string;
-  readonly arguments: string;
-  /** Line that it begins on, from 1. */
-  readonly line: number;
-}
 
 export interface Stage {
   /** The name after `AS`, in lower case, because references are compared that way. */
@@ -55,14 +47,15 @@ const known: ReadonlySet<string> = new Set([
   "VOLUME",
   "WORKDIR",
 ]);
-const heredoc = /<<-?\s*(["']?)([A-Za-z_][A-Za-z0-9_]*)\1/g;
-const takesHeredocs: ReadonlySet<string> = new Set(["RUN", "COPY", "ADD"]);
+/** Instructions whose options may name an image. */
+const takesOptions: ReadonlySet<string> = new Set(["ADD", "COPY", "FROM", "RUN"]);
 const shownCharacters = 80;
 
 /** Normalises a Containerfile: uniform line ends, no trailing white space, no empty lines around it. */
 export const normalisedContainerfile = (text: string): string =>
   withoutEnd(
     text
+      .replace(/^\ufeff/, "")
       .replaceAll(/\r\n?/g, "\n")
       .split("\n")
       .map((line) => line.trimEnd())
@@ -71,60 +64,33 @@ export const normalisedContainerfile = (text: string): string =>
     "\n",
   );
 
-interface Read {
-  readonly instructions: readonly Instruction[];
-  readonly heredocs: readonly number[];
-}
-
-function instructionsOf(text: string): Read {
-  const lines = text.split("\n");
-  const instructions: Instruction[] = [];
-  const heredocs: number[] = [];
-  for (let index = 0; index < lines.length; index += 1) {
-    if (isIgnored(lines[index] ?? "")) continue;
-    const line = index + 1;
-    const parts: string[] = [];
-    for (; index < lines.length; index += 1) {
-      const part = lines[index] ?? "";
-      // Skip comments and empty lines between continued lines.
-      if (parts.length > 0 && isIgnored(part)) continue;
-      parts.push(part.replace(/\\\s*$/, ""));
-      if (!/\\\s*$/.test(part)) break;
-    }
-    const whole = parts.join(" ").trim();
-    const [, name = "", rest = ""] = /^(\S+)\s*([\s\S]*)$/.exec(whole) ?? [];
-    instructions.push({ name: name.toUpperCase(), arguments: rest.trim(), line });
-    if (!takesHeredocs.has(name.toUpperCase())) continue;
-    for (const [, , word = ""] of rest.matchAll(heredoc)) {
-      heredocs.push(line);
-      while (index + 1 < lines.length && (lines[index + 1] ?? "").trim() !== word) index += 1;
-      index += 1;
-    }
-  }
-  return { instructions, heredocs };
-}
-
-const isIgnored = (line: string) => line.trim() === "" || line.trimStart().startsWith("#");
-
 /**
  * Reads a custom Containerfile: at least one `FROM`, known instructions, and a last stage that builds on `configs` or
  * `os`, the stages rendered before it.
  */
 export function readContainerfile(given: string): ContainerfileReading {
   const text = normalisedContainerfile(given);
-  const { instructions, heredocs } = instructionsOf(text);
-  const refused = (of: Instruction | undefined, problem: string): ContainerfileReading => ({
+  const read = readInstructions(text);
+  const refused = (
+    of: Pick<Instruction, "name" | "arguments" | "line"> | undefined,
+    problem: string,
+  ): ContainerfileReading => ({
     verdict: "refused",
     line: of?.line ?? 1,
     instruction: of === undefined ? "" : `${of.name} ${of.arguments}`.trim().slice(0, shownCharacters),
     problem,
   });
+  if (read.verdict === "refused") return refused(read.instruction, read.problem);
+  const { instructions } = read;
   const stages: { name: string | undefined; from: string; line: number; instructions: Instruction[] }[] = [];
   for (const instruction of instructions) {
     if (!known.has(instruction.name))
       return refused(instruction, `there is no instruction ${instruction.name.slice(0, shownCharacters)}`);
+    const inner = innerInstruction(instruction);
+    if (takesOptions.has(inner.name) && optionsOf(inner.arguments) === undefined)
+      return refused(instruction, "an option in it has a quote without an end, or characters that are not ASCII");
     if (instruction.name === "FROM") {
-      const words = instruction.arguments.split(/\s+/).filter((word) => word !== "" && !word.startsWith("--"));
+      const words = (optionsOf(instruction.arguments)?.rest ?? "").split(/\s+/).filter((word) => word !== "");
       const [from, as, name] = words;
       if (from === undefined) return refused(instruction, "FROM names no image and no stage");
       if (words.length !== 1 && !(words.length === 3 && as?.toUpperCase() === "AS"))
@@ -146,8 +112,7 @@ export function readContainerfile(given: string): ContainerfileReading {
       { name: "FROM", arguments: last.from, line: last.line },
       "the last stage has to stand on configs or os: another image is no OS image of this cluster",
     );
-  const ofUser = instructions.map((each) => ({ ...each, instruction: `${each.name} ${each.arguments}` }));
-  for (const { image, ...instruction } of namedImages(ofUser, ["configs", "os"])) {
+  for (const { image, ...instruction } of namedImages(instructions, ["configs", "os"])) {
     const problem = pulledNameProblem(image);
     if (problem !== undefined) return refused(instruction, problem);
   }
@@ -157,7 +122,7 @@ export function readContainerfile(given: string): ContainerfileReading {
     stages,
     foundation,
     isEmpty: stages.every((stage) => stage.instructions.length === 0),
-    heredocs,
+    heredocs: instructions.filter(({ heredocs }) => heredocs > 0).map(({ line }) => line),
   };
 }
 
@@ -275,23 +240,55 @@ export function renderContainerfile(wanted: RenderContainerfile): string {
   return `${lines.join("\n")}\n`;
 }
 
+const stepMarkers = (rendered: string) =>
+  rendered
+    .split("\n")
+    .flatMap((line, index) =>
+      line.startsWith("# step: ") ? [{ line: index + 1, step: line.slice("# step: ".length) }] : [],
+    );
+
+/** An instruction of a rendered text, with its step in reports. */
+interface StepInstruction extends Instruction {
+  readonly instruction: string;
+  readonly step: string;
+}
+
 /**
  * Every instruction of a rendered text in order, with its step in reports: the custom ones are `user:1`, `user:2`, …
+ * None, if {@link renderedProblem} has something against the text.
  */
-export function stepsOfContainerfile(
-  rendered: string,
-): readonly { readonly instruction: string; readonly step: string }[] {
-  const lines = rendered.split("\n");
-  const markers = lines.flatMap((line, index) =>
-    line.startsWith("# step: ") ? [{ line: index + 1, step: line.slice("# step: ".length) }] : [],
-  );
+export function stepsOfContainerfile(rendered: string): readonly StepInstruction[] {
+  const markers = stepMarkers(rendered);
+  const read = readInstructions(rendered);
   let custom = 0;
-  return instructionsOf(rendered).instructions.map(({ name, arguments: rest, line }) => {
-    const step = markers.findLast((each) => each.line < line)?.step ?? "context";
+  return (read.verdict === "read" ? read.instructions : []).map((each) => {
+    const step = markers.findLast(({ line }) => line < each.line)?.step ?? "context";
     const isUser = step === "user";
     if (isUser) custom += 1;
-    return { instruction: `${name} ${rest}`, step: isUser ? `user:${custom}` : step };
+    return { ...each, instruction: `${each.name} ${each.arguments}`, step: isUser ? `user:${custom}` : step };
   });
+}
+
+/**
+ * Why a rendered text cannot be built, by its line in the custom part.
+ *
+ * @param how whether the builder reads here-documents; buildah does since 1.33.
+ */
+export function renderedProblem(
+  rendered: string,
+  how: { readonly readsHeredocs: boolean },
+): { readonly line: number; readonly problem: string } | undefined {
+  const read = readInstructions(rendered);
+  const before = stepMarkers(rendered).find(({ step }) => step === "user")?.line ?? 0;
+  if (read.verdict === "refused") return { line: read.instruction.line - before, problem: read.problem };
+  const heredoc = how.readsHeredocs ? undefined : read.instructions.find(({ heredocs }) => heredocs > 0);
+  return heredoc === undefined
+    ? undefined
+    : {
+        line: heredoc.line - before,
+        problem:
+          "it begins a here-document, which this buildah cannot read: write the file into the build context, or use printf",
+      };
 }
 
 /**
@@ -311,29 +308,34 @@ export function imagesOfContainerfile(rendered: string): readonly { readonly ima
  *
  * @param before names of stages that the instructions may refer to, in lower case.
  */
-function* namedImages<T extends { readonly instruction: string }>(
+function* namedImages<T extends Pick<Instruction, "name" | "arguments">>(
   instructions: readonly T[],
   before: readonly string[],
 ): Generator<T & { readonly image: string }> {
   const stages = new Set(before);
   const isImage = (name: string) => !/^\d+$|^scratch$|[$]/.test(name) && !stages.has(name.toLowerCase());
   for (const each of instructions) {
-    const [name, ...words] = each.instruction.split(/\s+/);
-    if (name === "FROM") {
-      const [image, , stage] = words.filter((word) => !word.startsWith("--"));
+    const inner = innerInstruction(each);
+    const { options = [], rest = "" } = takesOptions.has(inner.name) ? (optionsOf(inner.arguments) ?? {}) : {};
+    if (each.name === "FROM") {
+      const [image, , stage] = rest.split(/\s+/).filter((word) => word !== "");
       if (image !== undefined && isImage(image)) yield { ...each, image };
       if (stage !== undefined) stages.add(stage.toLowerCase());
       continue;
     }
-    const flags = words.slice(0, words.findIndex((word) => !word.startsWith("--")) >>> 0);
-    for (const flag of flags) {
-      const [, of, value = ""] = /^--(from|mount)=(.*)$/.exec(flag) ?? [];
-      const options = of === "mount" ? unquoted(value).split(",") : [];
-      const image =
-        of === "from" ? unquoted(value) : options.find((option) => option.startsWith("from="))?.slice("from=".length);
-      if (image !== undefined && isImage(image)) yield { ...each, image };
+    for (const option of options) {
+      const [, of, value = ""] = /^--(from|mount)=(.*)$/.exec(option) ?? [];
+      const images = of === "from" ? [unquoted(value)] : of === "mount" ? sourcesOfMount(value) : [];
+      for (const image of images) if (isImage(image)) yield { ...each, image };
     }
   }
 }
 
 const unquoted = (text: string): string => text.replaceAll(/^["']|["']$/g, "");
+
+/** Images that a mount names as its source. */
+const sourcesOfMount = (mount: string): readonly string[] =>
+  unquoted(mount)
+    .split(",")
+    .map(unquoted)
+    .flatMap((option) => (/^from=/i.test(option) ? [option.slice("from=".length)] : []));

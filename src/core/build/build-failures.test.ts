@@ -71,6 +71,13 @@ describe("what a build's output says about its failure", () => {
     },
     {
       step: "pull-base",
+      text: "Error: creating build container: copying system image from manifest list: Source image rejected: A signature was required, but no signature exists",
+      exitCode: 125,
+      is: "BaseImageRefused",
+      verdict: "retryTwice",
+    },
+    {
+      step: "pull-base",
       text: "Error: reading manifest sha256:1 in r/os: manifest unknown",
       exitCode: 125,
       is: "BaseImageNotFound",
@@ -188,6 +195,8 @@ describe("what a build's output says about its failure", () => {
     { step: "push", code: "MCO_IMAGE_UNAUTHORIZED", facts: { host: "r", status: 403 }, is: "PushDenied" },
     { step: "pull-base", code: "MCO_IMAGE_UNAUTHORIZED", facts: { host: "r", status: 401 }, is: "BaseImagePullDenied" },
     { step: "pull-base", code: "MCO_IMAGE_ABSENT", facts: { host: "r", status: 404 }, is: "BaseImageNotFound" },
+    { step: "pull-base", code: "MCO_IMAGE_REFUSED", facts: { problem: "no signature" }, is: "BaseImageRefused" },
+    { step: "push", code: "MCO_IMAGE_REFUSED", facts: { problem: "blocked" }, is: "PushRejected" },
     { step: "pull-base", code: "MCO_IMAGE_UNREACHABLE", facts: { host: "r", status: 500 }, is: "RegistryUnreachable" },
     { step: "verify", code: "MCO_IMAGE_UNAUTHORIZED", facts: { host: "r", status: 401 }, is: "VerifyFailed" },
   ] satisfies readonly { step: string; code: string; facts: Record<string, unknown>; is: FailureClass }[])(

@@ -59,6 +59,11 @@ export const failureClasses = {
     means: "the registry does not have the base image",
     next: "Check the digest in osImageURL and the mirrors in registries.conf",
   },
+  BaseImageRefused: {
+    retry: "retryTwice",
+    means: "the pool's registries.conf or policy.json does not accept the base image",
+    next: "Have the image signed with a key of policy.json, or correct osImageURL, policy.json or registries.conf",
+  },
   RegistryUnreachable: {
     retry: "retry",
     means: "the registry cannot be reached",
@@ -206,6 +211,8 @@ const rejected =
   /quota|request entity too large|(?:status(?: code)?|http)[ :=]*413\b|exceeds? (?:the )?(?:maximum|limit)|immutable|cannot be overwritten|manifest invalid|tag invalid|unsupported media type/i;
 const diskFull = /no space left on device|ENOSPC|disk quota exceeded|ephemeral[- ](?:local )?storage/i;
 const outOfMemory = /out of memory|oom-?kill|cannot allocate memory|signal: killed/i;
+/** Source: containers/image copy/single.go (main). */
+const refused = /source image rejected/i;
 const syntax =
   /unknown instruction|dockerfile parse error|containerfile parse error|syntax error in (?:docker|container)file|parsing (?:docker|container)file|parse error on line \d+|no FROM statement/i;
 const noPackage =
@@ -258,6 +265,7 @@ function classOf({ step, exitCode, text, status }: FailureEvidence): FailureClas
     if (network.test(text)) return "RegistryUnreachable";
     return status === 404 || absent.test(text) ? "PushRejected" : "Internal";
   }
+  if (refused.test(text)) return "BaseImageRefused";
   if (is(denied, 401, 403)) return "BaseImagePullDenied";
   if (is(absent, 404)) return "BaseImageNotFound";
   if (is(unavailable, 429, 500) || network.test(text)) return "RegistryUnreachable";
@@ -294,6 +302,8 @@ function imageClassOf(step: string, code: string, status: number | undefined, te
     case "MCO_IMAGE_UNREACHABLE":
       if (!push || status === undefined) return "RegistryUnreachable";
       return status === 429 || status >= 500 ? "PushUnavailable" : "PushRejected";
+    case "MCO_IMAGE_REFUSED":
+      return push ? "PushRejected" : "BaseImageRefused";
     case "MCO_IMAGE_DIGEST_MISMATCH":
       return push ? "PushRejected" : "RegistryUnreachable";
     default:

@@ -256,6 +256,12 @@ describe("the inputs", () => {
     pushDenials: 0,
     preflight: [],
   };
+  /** A policy.json that has the images of a scope verified with a key of the machine. */
+  const verifiedBy = (scope: string) =>
+    JSON.stringify({
+      default: [{ type: "insecureAcceptAnything" }],
+      transports: { docker: { [scope]: [{ type: "sigstoreSigned", keyPath: "/etc/pki/release.pub" }] } },
+    });
   const withConfig = (more: Partial<MachineOSConfig["spec"]>) => ({ config: configOf("worker", {}, more) });
 
   test("that are good have no problem", () => {
@@ -357,6 +363,12 @@ describe("the inputs", () => {
     { code: "ImageWorldReadable", severity: "warning", facts: { isWorldReadable: true } },
     { code: "BaseImageNotPinned", severity: "warning", facts: { osImage: "b.example.com/os:4.20" } },
     { code: "BaseImageMissing", severity: "error", facts: { osImage: "" } },
+    { code: "SignatureKeyMissing", severity: "error", facts: { policy: verifiedBy("b.example.com/os") } },
+    {
+      code: "SignatureKeyMissing",
+      severity: "error",
+      facts: { policy: verifiedBy("x.example.com"), kernelType: "realtime", extensionsImage: "x.example.com/packages" },
+    },
     { code: "PushTokenDenied", severity: "warning", facts: { mayPush: "denied", pushDenials: 3 } },
     { code: "PushTokenDenied", severity: "error", facts: { mayPush: "denied", pushDenials: 4 } },
     {

@@ -4,6 +4,7 @@ import { annotations } from "../../api/names.ts";
 import type { ContainerfileReading } from "./build-containerfile.ts";
 import { readContainerfile } from "./build-containerfile.ts";
 import { parseImageReference, repositoryOf } from "../images/image-reference.ts";
+import { keyFilesFor } from "../images/signature-policy.ts";
 import { isMaterialised, machineOSConfigOf, switchOf } from "../config/opt-in.ts";
 import { supportedExtensions } from "../config/validate-machine-config.ts";
 import type { ContentMode } from "../config/node-config.ts";
@@ -261,6 +262,8 @@ export interface InputFacts {
   readonly kernelType: string;
   readonly extensionsImage: string;
   readonly osImage: string;
+  /** Text of the configuration's policy.json, with the keys that the configuration brings. */
+  readonly policy?: string | undefined;
   /** Of the configuration, for images that hold it. */
   readonly content: readonly { readonly code: string; readonly path: string; readonly detail: string }[];
   /** Which MachineConfig brought a path. */
@@ -463,7 +466,32 @@ function baseProblems(facts: InputFacts): readonly InputProblem[] {
         `osImageURL ${facts.osImage} names no digest: the image that it stands for now is taken`,
       ),
     );
-  return problems;
+  return [...problems, ...keyProblems(facts)];
+}
+
+/** Keys that the images of a build must be verified with, and that only the machines have. */
+function keyProblems({
+  policy,
+  osImage,
+  extensions,
+  kernelType,
+  extensionsImage,
+}: InputFacts): readonly InputProblem[] {
+  if (policy === undefined) return [];
+  const takesPackages = extensions.length > 0 || kernelType !== "default";
+  return [
+    { field: "osImageURL", image: osImage },
+    ...(takesPackages ? [{ field: "baseOSExtensionsContainerImage", image: extensionsImage }] : []),
+  ].flatMap(({ field, image }) => {
+    const read = parseImageReference(image);
+    const paths = read.verdict === "refused" ? [] : keyFilesFor(policy, read.reference);
+    return [...new Set(paths)].map((path) =>
+      error(
+        "SignatureKeyMissing",
+        `/etc/containers/policy.json has ${field} ${image} verified with ${path}, which the configuration does not bring, so that a build cannot verify it; bring the file with a MachineConfig of the pool, or write the key into the policy as keyData`,
+      ),
+    );
+  });
 }
 
 /** Checks that apply only if the image contains the configuration. */

@@ -98,6 +98,21 @@ describe("the cheapest way to an image", () => {
     });
   });
 
+  test.for([
+    { title: "failed once", has: { [annotations.buildFailure]: "{}" } },
+    { title: "is to be tried again", has: { [annotations.nextAttemptAt]: "2026-01-01T00:00:00Z" } },
+    { title: "lacks an input", reason: "InputChanged" },
+  ])("a run of another pool that $title is not waited for, and one of the same pool is [build-plan-waits-1]", (one) => {
+    const { has = {}, reason = "x" } = one;
+    const running = (config: string) => {
+      const made = build("x", { phase: "Building", config, has });
+      const conditions = made.status?.conditions?.map((condition) => ({ ...condition, reason }));
+      return { ...made, status: { ...made.status, ...(conditions === undefined ? {} : { conditions }) } };
+    };
+    expect(planBuild(facts([running("infra")])).strategy).toBe("build");
+    expect(planBuild(facts([running("worker")]))).toMatchObject({ strategy: "reuse", state: "running" });
+  });
+
   test("one that only waits for another is no run", () => {
     expect(
       planBuild(facts([build("x", { phase: "Building", has: { [annotations.buildStrategy]: "reuse" } })])).strategy,

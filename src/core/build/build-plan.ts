@@ -97,6 +97,21 @@ function isMadeFromBase(
   }
 }
 
+/**
+ * Whether builds of a MachineOSConfig wait for the run of another build. One of another MachineOSConfig must have nothing
+ * against it: credentials, mirrors and signatures are not in the key, and may fail for its owner alone.
+ */
+export function isWaitedFor(build: MachineOSBuild, machineOSConfig: string): boolean {
+  const state = stateOfBuild(build);
+  if (isAttached(build) || hasEnded(state)) return false;
+  return (
+    build.spec.machineOSConfig.name === machineOSConfig ||
+    (of(build, annotations.buildFailure) === undefined &&
+      of(build, annotations.nextAttemptAt) === undefined &&
+      state.reason !== "InputChanged")
+  );
+}
+
 /** Builds in a deterministic order: oldest first. */
 const inOrder = (builds: readonly MachineOSBuild[]): readonly MachineOSBuild[] =>
   [...builds].sort(
@@ -162,7 +177,7 @@ function planReuse(facts: PlanFacts, turnedDown: RejectedStrategy[]): BuildPlan 
       because: `${finished.metadata.name} has made an image of this key`,
       turnedDown,
     };
-  const running = candidates.find((build) => !isAttached(build) && !hasEnded(stateOfBuild(build)));
+  const running = candidates.find((build) => isWaitedFor(build, machineOSConfig));
   if (running !== undefined)
     return {
       strategy: "reuse",

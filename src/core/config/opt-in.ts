@@ -3,7 +3,7 @@ import type { MachineOSConfig } from "../../api/kinds/machine-os-config.ts";
 import { annotations } from "../../api/names.ts";
 
 /** Values that switch images off; every other value switches them on, the empty text included. */
-const falseValues: ReadonlySet<string> = new Set(["false", "False", "0", "no", "off", "disabled"]);
+export const falseValues: ReadonlySet<string> = new Set(["false", "False", "0", "no", "off", "disabled"]);
 
 /** The pool's own switch, a label or an annotation: off in either place counts. `undefined`: it has none. */
 export function switchOf({ metadata }: Pick<MachineConfigPool, "metadata">): boolean | undefined {

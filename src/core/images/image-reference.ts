@@ -104,6 +104,12 @@ export function pulledNameProblem(name: string): string | undefined {
   return reading.verdict === "refused" ? `${shown} is no name of an image: ${reading.problem}; ${remedy}` : undefined;
 }
 
+/** The registry of an image or repository; the text itself, if it names none. */
+export function hostOfPullspec(text: string): string {
+  const reading = parseImageReference(text);
+  return reading.verdict === "reference" ? reading.reference.host : text;
+}
+
 /** Host and path, without tag and digest. */
 export const repositoryOf = ({ host, path }: Pick<ImageReference, "host" | "path">): string => `${host}/${path}`;
 

@@ -5,9 +5,11 @@ import {
   type FoundSignature,
   type SignaturePolicy,
   judgeImage,
+  keyFilesFor,
   keysToVerify,
   parseSignaturePolicy,
   requirementsFor,
+  withKnownKeys,
 } from "./signature-policy.ts";
 
 const digest = `sha256:${"d".repeat(64)}`;
@@ -370,5 +372,64 @@ describe("parseSignaturePolicy", () => {
         () => "invalid",
       ),
     ).toMatchObject({ verdict: "refused", requirement: "signedBy", scope: "registry.access.redhat.com" });
+  });
+});
+
+describe("the keys of a policy, away from the machine that it is for", () => {
+  const image = reference(`r.example/os@${digest}`);
+  const files = new Map([
+    ["/etc/pki/a.pub", "A"],
+    ["/etc/pki/b.pub", "B"],
+  ]);
+  const known = (requirement: object) =>
+    withKnownKeys(JSON.stringify({ default: [requirement] }), (path) => files.get(path));
+  const keysIn = (text: string) => keysToVerify(policy(JSON.parse(text)), image);
+
+  test("keys that the configuration brings are put into the policy, and nothing else of it changes [signature-policy-keys-1]", () => {
+    expect(keysIn(known({ type: "sigstoreSigned", keyPath: "/etc/pki/a.pub" }))).toEqual([{ pem: "A" }]);
+    expect(keysIn(known({ type: "sigstoreSigned", keyPaths: ["/etc/pki/a.pub", "/etc/pki/b.pub"] }))).toEqual([
+      { pem: "A" },
+      { pem: "B" },
+    ]);
+    const more = {
+      default: [{ type: "reject" }],
+      transports: {
+        docker: {
+          "r.example": [
+            { type: "sigstoreSigned", keyPath: "/etc/pki/a.pub", signedIdentity: { type: "matchRepository" } },
+            { type: "signedBy", keyType: "GPGKeys", keyPath: "/etc/pki/a.pub" },
+          ],
+        },
+        "docker-daemon": { "": [{ type: "insecureAcceptAnything" }] },
+      },
+    };
+    expect(JSON.parse(withKnownKeys(JSON.stringify(more), (path) => files.get(path)))).toEqual({
+      ...more,
+      transports: {
+        ...more.transports,
+        docker: {
+          "r.example": [
+            { type: "sigstoreSigned", keyData: btoa("A"), signedIdentity: { type: "matchRepository" } },
+            { type: "signedBy", keyType: "GPGKeys", keyPath: "/etc/pki/a.pub" },
+          ],
+        },
+      },
+    });
+  });
+
+  test("a key that it does not bring is named for the images that need it [signature-policy-keys-2]", () => {
+    const missing = known({ type: "sigstoreSigned", keyPaths: ["/etc/pki/a.pub", "/etc/pki/none.pub"] });
+    expect(keyFilesFor(missing, image)).toEqual(["/etc/pki/a.pub", "/etc/pki/none.pub"]);
+    const scoped = { "r.example": [{ type: "sigstoreSigned", keyPath: "/etc/pki/none.pub" }] };
+    const text = JSON.stringify({ default: [{ type: "reject" }], transports: { docker: scoped } });
+    expect(keyFilesFor(text, image)).toEqual(["/etc/pki/none.pub"]);
+    expect(keyFilesFor(text, reference(`other.example/os@${digest}`))).toEqual([]);
+  });
+
+  test("a text that is no policy stays as it is [signature-policy-keys-3]", () => {
+    for (const text of ["{", '{"default":[{"type":"sigstoreSigned","keyPath":"/etc/pki/a.pub"}],"default":[]}', "[]"]) {
+      expect(withKnownKeys(text, (path) => files.get(path))).toBe(text);
+      expect(keyFilesFor(text, image)).toEqual([]);
+    }
   });
 });

@@ -1,4 +1,6 @@
-import { bytesOf, parseDataUrl, textOf as utf8 } from "../../ignition/data-url.ts";
+import { utf8ToBytes } from "@noble/hashes/utils.js";
+import { bytesOf, encodeBase64, parseDataUrl, textOf as utf8 } from "../../ignition/data-url.ts";
+import { isRecord } from "../../ignition/shape.ts";
 import { repeatedField } from "../text/repeated-field.ts";
 import { type ImageReference, parseImageReference, printImageReference, repositoryOf } from "./image-reference.ts";
 
@@ -103,6 +105,42 @@ export function keysToVerify(policy: SignaturePolicy, reference: ImageReference)
   return requirementsFor(policy, reference).requirements.flatMap((requirement) =>
     requirement.type === "sigstoreSigned" ? requirement.keys : [],
   );
+}
+
+/** Where a requirement's keys stand in the text of a policy, by path and by content. */
+const keyFields = [
+  { path: "keyPath", data: "keyData" },
+  { path: "keyPaths", data: "keyDatas" },
+] as const;
+
+/**
+ * The text of a policy with the keys in it that it names by path, so that images are judged away from the machine as the
+ * machine judges them. A requirement of which a key is not known stays as it is, and so does a text that is no policy.
+ *
+ * @param fileOf text of a file that the machine is given.
+ */
+export function withKnownKeys(text: string, fileOf: (path: string) => string | undefined): string {
+  if (parseSignaturePolicy(text).verdict === "refused") return text;
+  return JSON.stringify(JSON.parse(text), (_, value: unknown) => {
+    if (!isRecord(value) || value["type"] !== "sigstoreSigned") return value;
+    for (const { path, data } of keyFields) {
+      const { [path]: named, ...others } = value;
+      if (named === undefined) continue;
+      const paths = (Array.isArray(named) ? named : [named]) as readonly string[];
+      const keys = paths.flatMap((each) => fileOf(each) ?? []).filter((key) => key !== "");
+      if (keys.length < paths.length) continue;
+      const encoded = keys.map((key) => encodeBase64(utf8ToBytes(key)));
+      return { ...others, [data]: Array.isArray(named) ? encoded : encoded[0] };
+    }
+    return value;
+  });
+}
+
+/** The paths of the keys that an image must be verified with. None for a text that is no policy. */
+export function keyFilesFor(text: string, reference: ImageReference): readonly string[] {
+  const reading = parseSignaturePolicy(text);
+  if (reading.verdict === "refused") return [];
+  return keysToVerify(reading.policy, reference).flatMap((key) => ("path" in key ? [key.path] : []));
 }
 
 /**

@@ -1,9 +1,8 @@
 import { kubernetes } from "../../api/foreign/kubernetes.ts";
 import type { KubeObject } from "../../api/schema/object.ts";
 import type { GuardNeeds } from "../admission-guard.ts";
-import { admissionPolicies as policiesFor, retiredPolicies } from "../admission-policies.ts";
-import type { BuildPods } from "../build-pod-guards.ts";
-import { buildPodsIn } from "../components.ts";
+import { type BuilderBounds, admissionPolicies as policiesFor, retiredPolicies } from "../admission-policies.ts";
+import { builderBoundsIn } from "../components.ts";
 import { unlessNotFound } from "../../kube/kube-error.ts";
 import { applyAll } from "../apply-manifest.ts";
 import { observeGuardNeeds } from "../cluster-sources.ts";
@@ -14,15 +13,15 @@ const kinds = [kubernetes.ValidatingAdmissionPolicy, kubernetes.ValidatingAdmiss
 
 interface View {
   readonly has: GuardNeeds;
-  readonly builds: BuildPods;
+  readonly bounds: BuilderBounds;
 }
 
 /** Policies that protect the cluster's own objects. Policies whose kinds were deleted stay: they match nothing. */
 export const admissionPoliciesTask: OperatorTask<View, readonly KubeObject[]> = {
   name: "AdmissionPolicies",
   watches: [watchSources, watchBuildSettings],
-  observe: (context) => ({ has: observeGuardNeeds(context), builds: buildPodsIn(context) }),
-  decide: ({ has, builds }) => policiesFor(has, builds),
+  observe: (context) => ({ has: observeGuardNeeds(context), bounds: builderBoundsIn(context) }),
+  decide: ({ has, bounds }) => policiesFor(has, bounds),
 
   async perform(manifests, context) {
     await applyAll(kinds, manifests, context);

@@ -24,10 +24,10 @@ import {
   decideBuilder,
 } from "../../core/operator/decide-builder.ts";
 import { isNotFound } from "../../kube/kube-error.ts";
-import { buildPodPolicies } from "../admission-policies.ts";
+import { builderPolicies } from "../admission-policies.ts";
 import { applyManifest, forgetApplied, isApplied, reapplyMs } from "../apply-manifest.ts";
 import { ours, ownMap, pullSecretOf } from "../cluster-sources.ts";
-import { buildPodsIn, manifestInputs } from "../components.ts";
+import { builderBoundsIn, manifestInputs } from "../components.ts";
 import { builderDeployment, builderMetrics } from "../manifests.ts";
 import {
   type OperatorTask,
@@ -119,7 +119,7 @@ async function observe(context: TaskContext): Promise<BuilderFacts> {
     isWanted,
     leaving: namesOf(leaving),
     isDeployed,
-    isBound: buildPodPolicies(buildPodsIn(context)).every((manifest) => isApplied(manifest, context)),
+    isBound: builderPolicies(builderBoundsIn(context)).every((manifest) => isApplied(manifest, context)),
     unwantedSince: memory.builderUnwantedSince,
     now: clock.monotonic(),
     pools: namesOf(pools.filter(isLayered)),

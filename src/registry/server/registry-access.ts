@@ -1,7 +1,13 @@
 import { bytesToHex } from "@noble/hashes/utils.js";
 import type { Clock } from "../../ports/clock.ts";
 import type { Random } from "../../ports/random.ts";
-import { type RegistryUser, type RegistryRight, passwordCheck } from "./registry-users.ts";
+import {
+  type Checked,
+  type DeriveKey,
+  type RegistryRight,
+  type RegistryUser,
+  passwordCheck,
+} from "./registry-users.ts";
 
 export const service = "mco-registry";
 const tokenSeconds = 300;
@@ -20,7 +26,9 @@ interface Token {
 export type Access =
   | { readonly verdict: "yes"; readonly grant: Grant }
   /** No user was named, or an unknown one. */
-  | { readonly verdict: "unknown" };
+  | { readonly verdict: "unknown" }
+  /** Too many passwords are being checked. */
+  | { readonly verdict: "busy" };
 
 /**
  * Decides about access: by name and password with each request, or by a token that was issued for them. Tokens live in
@@ -30,26 +38,28 @@ export type Access =
  */
 export function registryAccess({
   users,
+  deriveKey,
   clock,
   random,
 }: {
   readonly users: readonly RegistryUser[];
+  readonly deriveKey: DeriveKey;
   readonly clock: Clock;
   readonly random: Random;
 }) {
-  const check = passwordCheck(users);
+  const check = passwordCheck(users, deriveKey);
   const tokens = new Map<string, Token>();
 
-  function userOf(authorization: string | undefined): RegistryUser | undefined {
+  async function userOf(authorization: string | undefined): Promise<Checked> {
     const [, pair] = /^basic\s+([A-Za-z0-9+/=]{1,1024})$/i.exec(authorization ?? "") ?? [];
-    if (pair === undefined) return undefined;
+    if (pair === undefined) return { verdict: "unknown" };
     const text = Buffer.from(pair, "base64").toString("utf8");
     const colon = text.indexOf(":");
-    return colon < 1 ? undefined : check(text.slice(0, colon), text.slice(colon + 1));
+    return colon < 1 ? { verdict: "unknown" } : check(text.slice(0, colon), text.slice(colon + 1));
   }
 
   return {
-    of(authorization: string | undefined): Access {
+    async of(authorization: string | undefined): Promise<Access> {
       const [, bearer] = /^bearer\s+(\S{1,256})$/i.exec(authorization ?? "") ?? [];
       if (bearer !== undefined) {
         const token = tokens.get(bearer);
@@ -57,19 +67,20 @@ export function registryAccess({
           ? { verdict: "unknown" }
           : { verdict: "yes", grant: token.grant };
       }
-      const user = userOf(authorization);
-      return user === undefined
-        ? { verdict: "unknown" }
-        : { verdict: "yes", grant: (_repository, right) => user.may.includes(right) };
+      const checked = await userOf(authorization);
+      return checked.verdict === "user"
+        ? { verdict: "yes", grant: (_repository, right) => checked.user.may.includes(right) }
+        : checked;
     },
 
     /** Issues a token for as much of the scopes as the user may have; none to an unknown user. */
-    token(
+    async token(
       authorization: string | undefined,
       scopes: readonly string[],
-    ): { readonly token: string; readonly expiresIn: number } | undefined {
-      const user = userOf(authorization);
-      if (user === undefined) return undefined;
+    ): Promise<{ readonly token: string; readonly expiresIn: number } | "unknown" | "busy"> {
+      const checked = await userOf(authorization);
+      if (checked.verdict !== "user") return checked.verdict;
+      const { user } = checked;
       const granted = new Set<string>();
       for (const scope of scopes.flatMap((text) => text.split(" ")).slice(0, maxScopes)) {
         const [, repository, actions = ""] = /^repository:(.{1,255}):([a-z,*]{1,64})$/.exec(scope) ?? [];

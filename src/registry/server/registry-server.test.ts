@@ -4,10 +4,11 @@ import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { systemClock, systemFiles, systemRandom } from "../../ports/node/index.ts";
 import { blobFolder } from "../node/blob-folder.ts";
+import { deriveKey } from "../node/derive-key.ts";
 import { digestOf } from "../registry-client.ts";
 import type { RegistryRequest } from "./parts.ts";
 import { registryServer } from "./registry-server.ts";
-import { hashPassword, passwordCheck, readUsers } from "./registry-users.ts";
+import { type DeriveKey, hashPassword, passwordCheck, readUsers } from "./registry-users.ts";
 
 const never = new AbortController().signal;
 const users = [
@@ -19,7 +20,7 @@ const text = "some bytes of a blob";
 const digest = digestOf(Buffer.from(text));
 
 /** A registry in a folder of its own, and a time that tests move. */
-async function harness() {
+async function harness(derive: DeriveKey = deriveKey) {
   const folder = await mkdtemp(join(tmpdir(), "mco-registry-server-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   const time = { skippedMs: 0 };
@@ -35,6 +36,7 @@ async function harness() {
     clock,
     random: systemRandom,
     users,
+    deriveKey: derive,
   });
   async function ask(
     method: string,
@@ -329,6 +331,7 @@ describe("the embedded registry", () => {
       clock: systemClock,
       random: systemRandom,
       users,
+      deriveKey,
     });
     await utimes(join(folder, "uploads", place.slice(place.lastIndexOf("/") + 1)), 0, 0);
     expect(
@@ -350,16 +353,47 @@ describe("the embedded registry", () => {
 });
 
 describe("users of a registry", () => {
-  test("a password is stored only as a hash with its own salt", () => {
+  test("a password is stored only as a hash with its own salt", async () => {
     expect(hashPassword("pw", systemRandom)).toMatch(/^scrypt:14:[0-9a-f]{32}:[0-9a-f]{64}$/);
     expect(users[0]?.password).not.toBe(users[1]?.password);
-    const check = passwordCheck(users);
-    expect([check("builder", "pw")?.name, check("builder", "pW"), check("none", "pw"), check("builder", "")]).toEqual([
-      "builder",
-      undefined,
-      undefined,
-      undefined,
-    ]);
+    const check = passwordCheck(users, deriveKey);
+    const unknown = { verdict: "unknown" };
+    // Before its password was shown, and afterwards.
+    for (const _ of [1, 2]) {
+      expect(await check("builder", "pW")).toEqual(unknown);
+      expect(await check("none", "pw")).toEqual(unknown);
+      expect(await check("builder", "")).toEqual(unknown);
+      expect(await check("builder", "pw")).toEqual({ verdict: "user", user: users[0] });
+    }
+    expect(await check("puller", "pw")).toEqual({ verdict: "user", user: users[1] });
+  });
+
+  test("[registry-server-26] wrong passwords hold up nobody: few are checked at once, and none of a user who is known", async () => {
+    let [begun, underWay, most] = [0, 0, 0];
+    const open = Promise.withResolvers<void>();
+    const { ask, codeOf } = await harness(async (...given) => {
+      begun += 1;
+      underWay += 1;
+      most = Math.max(most, underWay);
+      await open.promise;
+      underWay -= 1;
+      return deriveKey(...given);
+    });
+    const guess = (user: string, i: number) => ask("GET", "/v2/", { as: basic(user, `wrong${i}`) });
+    const strangers = Array.from({ length: 200 }, (_, i) => guess(`stranger${i}`, i));
+    const guessers = Array.from({ length: 200 }, (_, i) => guess("builder", i));
+    // One of each waits for the other; what is beyond the bound is answered at once.
+    const refused = await Promise.race([guessers.at(-1), strangers.at(-1)]);
+    expect([refused?.status, refused === undefined ? "" : codeOf(refused)]).toEqual([429, "TOOMANYREQUESTS"]);
+    open.resolve();
+    const answers = await Promise.all([...strangers, ...guessers]);
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([401, 429]));
+    expect(most).toBeLessThanOrEqual(2);
+    expect(begun).toBeLessThan(50);
+    expect((await ask("GET", "/v2/")).status).toBe(200);
+    const before = begun;
+    const later = await Promise.all(Array.from({ length: 200 }, (_, i) => guess("builder", i)));
+    expect([new Set(later.map(({ status }) => status)), begun]).toEqual([new Set([401]), before]);
   });
 
   test.for([

@@ -7,7 +7,7 @@ import { imageLimits, parseManifest } from "../manifest.ts";
 import { digestOf } from "../registry-client.ts";
 import type { BlobFolder, RegistryHandler, RegistryRequest, RegistryResponse, UploadProblem } from "./parts.ts";
 import { type Access, registryAccess, service } from "./registry-access.ts";
-import type { RegistryUser, RegistryRight } from "./registry-users.ts";
+import type { DeriveKey, RegistryRight, RegistryUser } from "./registry-users.ts";
 
 export interface RegistryServerOptions {
   /** Holds everything: repositories here, contents in `blobs`. */
@@ -17,6 +17,7 @@ export interface RegistryServerOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly users: readonly RegistryUser[];
+  readonly deriveKey: DeriveKey;
 }
 
 /**
@@ -41,6 +42,7 @@ type Code =
   | "NAME_INVALID"
   | "NAME_UNKNOWN"
   | "SIZE_INVALID"
+  | "TOOMANYREQUESTS"
   | "UNAUTHORIZED"
   | "UNAVAILABLE"
   | "UNSUPPORTED";
@@ -60,6 +62,7 @@ const empty = (status: number, headers: RegistryResponse["headers"] = {}): Regis
   headers: { "content-length": "0", ...headers },
   body: "",
 });
+const busy = () => errorOf(429, "TOOMANYREQUESTS", "too many passwords are being checked", { "retry-after": "1" });
 const unknownUpload = () => errorOf(404, "BLOB_UPLOAD_UNKNOWN", "there is no such upload");
 const uploadRefused: Readonly<Record<UploadProblem, () => RegistryResponse>> = {
   busy: () => errorOf(409, "BLOB_UPLOAD_INVALID", "another request has this upload: send one after the other"),
@@ -98,7 +101,8 @@ class RegistryServer {
     const url = URL.parse(request.target, "http://registry");
     if (url === null) return errorOf(400, "NAME_INVALID", "the target is no path");
     if (url.pathname === "/token" && request.method === "GET") return this.#tokenAnswer(request, url);
-    const who = this.#access.of(request.headers["authorization"]);
+    const who = await this.#access.of(request.headers["authorization"]);
+    if (who.verdict === "busy") return busy();
     if (url.pathname === "/v2/")
       return who.verdict === "yes"
         ? { status: 200, headers: { "content-type": "application/json" }, body: "{}" }
@@ -127,9 +131,10 @@ class RegistryServer {
     return errorOf(404, "UNSUPPORTED", "this registry cannot do that");
   }
 
-  #tokenAnswer(request: RegistryRequest, url: URL): RegistryResponse {
-    const given = this.#access.token(request.headers["authorization"], url.searchParams.getAll("scope"));
-    if (given === undefined)
+  async #tokenAnswer(request: RegistryRequest, url: URL): Promise<RegistryResponse> {
+    const given = await this.#access.token(request.headers["authorization"], url.searchParams.getAll("scope"));
+    if (given === "busy") return busy();
+    if (given === "unknown")
       return errorOf(401, "UNAUTHORIZED", "the name or the password is wrong", {
         "www-authenticate": `Basic realm="${service}"`,
       });

@@ -16,8 +16,8 @@ export interface RegistryUser {
 /** Cost of one guess: 16 MiB and some 50 ms (RFC 7914). */
 const cost = { log2N: 14, r: 8, p: 1, dkLen: 32 } as const;
 const passwordPattern = /^scrypt:(1[0-8]):([0-9a-f]{32}):([0-9a-f]{64})$/;
-/** Of answers that are remembered, so that not every request costs a guess. */
-const maxRemembered = 256;
+/** Guesses that wait for the one under way, of all clients together; others are told to come again. */
+const maxWaiting = 16;
 
 /** @param log2N less costs less, for who guesses too. */
 export function hashPassword(password: string, random: Random, log2N: number = cost.log2N): string {
@@ -48,28 +48,64 @@ export function readUsers(text: string): readonly RegistryUser[] {
   });
 }
 
-/** Authenticates by name and password; takes the same time for an unknown name. */
+/** scrypt (RFC 7914) that does not hold up others. */
+export type DeriveKey = (
+  password: string,
+  salt: Uint8Array,
+  parameters: { readonly N: number; readonly r: number; readonly p: number; readonly dkLen: number },
+) => Promise<Uint8Array>;
+
+export type Checked =
+  | { readonly verdict: "user"; readonly user: RegistryUser }
+  | { readonly verdict: "unknown" }
+  /** So many guesses wait already. */
+  | { readonly verdict: "busy" };
+
+/** One guess at a time, and a bounded number of those that wait. */
+class Guesses {
+  #waiting = 0;
+  #last: Promise<unknown> = Promise.resolve();
+
+  /** `undefined`: too many wait. */
+  run<T>(guess: () => Promise<T>): Promise<T> | undefined {
+    if (this.#waiting > maxWaiting) return undefined;
+    this.#waiting += 1;
+    const run = this.#last.then(guess).finally(() => (this.#waiting -= 1));
+    this.#last = run.catch(() => undefined);
+    return run;
+  }
+}
+
+/**
+ * Authenticates by name and password. A user has one password: once it was shown, others are compared with it, so that
+ * wrong ones cost a user nothing. Until then each costs a guess. Names that nobody has take the same time, and no place of
+ * those who have one.
+ */
 export function passwordCheck(
   users: readonly RegistryUser[],
-): (name: string, password: string) => RegistryUser | undefined {
-  const remembered = new Map<string, RegistryUser>();
+  deriveKey: DeriveKey,
+): (name: string, password: string) => Promise<Checked> {
+  const shown = new Map<RegistryUser, Uint8Array>();
+  const guesses = { ofUsers: new Guesses(), ofOthers: new Guesses() };
   const nobody = `scrypt:${cost.log2N}:${"0".repeat(32)}:${"0".repeat(64)}`;
-  return (name, password) => {
-    const key = bytesToHex(sha256(utf8ToBytes(`${name}\0${password}`)));
-    const known = remembered.get(key);
-    if (known !== undefined) return known;
+  return async (name, password) => {
     const user = users.find((one) => one.name === name);
+    const verdictOf = (isRight: boolean): Checked =>
+      isRight && user !== undefined ? { verdict: "user", user } : { verdict: "unknown" };
+    const digest = sha256(utf8ToBytes(password));
+    const known = user === undefined ? undefined : shown.get(user);
+    if (known !== undefined) return verdictOf(equal(digest, known));
     const [, log2N = "", salt = "", hash = ""] = passwordPattern.exec(user?.password ?? nobody) ?? [];
-    const shown = scrypt(utf8ToBytes(password), hexToBytes(salt), {
-      N: 2 ** Number(log2N),
-      r: cost.r,
-      p: cost.p,
-      dkLen: cost.dkLen,
+    const guess = guesses[user === undefined ? "ofOthers" : "ofUsers"].run(async () => {
+      // It may have been shown while this one waited.
+      const meanwhile = user === undefined ? undefined : shown.get(user);
+      if (meanwhile !== undefined) return equal(digest, meanwhile);
+      const parameters = { N: 2 ** Number(log2N), r: cost.r, p: cost.p, dkLen: cost.dkLen };
+      const isRight = equal(await deriveKey(password, hexToBytes(salt), parameters), hexToBytes(hash));
+      if (isRight && user !== undefined) shown.set(user, digest);
+      return isRight;
     });
-    if (!equal(shown, hexToBytes(hash)) || user === undefined) return undefined;
-    if (remembered.size >= maxRemembered) remembered.clear();
-    remembered.set(key, user);
-    return user;
+    return guess === undefined ? { verdict: "busy" } : verdictOf(await guess);
   };
 }
 

@@ -87,6 +87,70 @@ export const accessCases: readonly ContractCase[] = [
     },
   },
   {
+    title: "a label of a role or binding asks for every right in it, its owners and finalizers for none",
+    async run(api, namespace) {
+      const apiVersion = "rbac.authorization.k8s.io/v1";
+      const group = `/apis/${apiVersion}`;
+      const inside = `${group}/namespaces/${namespace}`;
+      const binding = (kind: string, name: string, role: string) => ({
+        apiVersion,
+        kind,
+        metadata: { name },
+        roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: role },
+        subjects: [{ kind: "User", apiGroup: "rbac.authorization.k8s.io", name: "bob" }],
+      });
+      const role = (kind: string, name: string, rules: readonly Json[]) => ({
+        apiVersion,
+        kind,
+        metadata: { name },
+        rules,
+      });
+      const writes = [
+        {
+          apiGroups: ["rbac.authorization.k8s.io"],
+          resources: ["roles", "clusterroles", "rolebindings", "clusterrolebindings"],
+          verbs: ["get", "update", "patch"],
+        },
+      ];
+      const more = [{ apiGroups: [""], resources: ["secrets"], verbs: ["get"] }];
+      const [writer, other] = [`${namespace}-writer`, `${namespace}-other`];
+      await created(api, `${group}/clusterroles`, role("ClusterRole", writer, writes));
+      await created(api, `${group}/clusterrolebindings`, binding("ClusterRoleBinding", writer, writer));
+      await created(api, `${group}/clusterroles`, role("ClusterRole", other, more));
+      await created(api, `${inside}/roles`, role("Role", other, more));
+      const bob = api.as("bob");
+      const label = { metadata: { labels: { "rbac.authorization.k8s.io/aggregate-to-view": "true" } } };
+      const held = { metadata: { annotations: { note: "held by bob" } } };
+      // What grants no more than bob has may be changed in any way.
+      await eventually(async () =>
+        expect((await bob.patch(`${group}/clusterroles/${writer}`, "merge", held)).status).toBe(200),
+      );
+      for (const path of [`${group}/clusterroles/${other}`, `${inside}/roles/${other}`]) {
+        const refused = await bob.patch(path, "merge", label);
+        expect([refused.status, refused.at("message")], path).toEqual([
+          403,
+          expect.stringContaining("is attempting to grant RBAC permissions not currently held"),
+        ]);
+      }
+      const admins = { subjects: [{ kind: "User", apiGroup: "rbac.authorization.k8s.io", name: "nobody-yet" }] };
+      const bindings = [`${group}/clusterrolebindings/${namespace}-admins`, `${inside}/rolebindings/admins`];
+      await created(api, `${group}/clusterrolebindings`, {
+        ...binding("ClusterRoleBinding", `${namespace}-admins`, "cluster-admin"),
+        ...admins,
+      });
+      await created(api, `${inside}/rolebindings`, {
+        ...binding("RoleBinding", "admins", "cluster-admin"),
+        ...admins,
+      });
+      for (const path of bindings) expect((await bob.patch(path, "merge", label)).status, path).toBe(403);
+      for (const path of [`${group}/clusterroles/${other}`, `${inside}/roles/${other}`, ...bindings]) {
+        for (const finalizers of [["example.com/held"], []])
+          expect((await bob.patch(path, "merge", { metadata: { finalizers } })).status, path).toBe(200);
+      }
+      await api.delete(`${group}/clusterrolebindings/${writer}`);
+    },
+  },
+  {
     title: "access reviews answer about the caller and about others",
     async run(api, namespace) {
       const ask = { resourceAttributes: { verb: "get", resource: "pods", namespace } };

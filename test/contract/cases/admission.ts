@@ -129,4 +129,61 @@ export const admissionCases: readonly ContractCase[] = [
       await api.delete(`${group}/validatingadmissionpolicybindings/${namespace}`);
     },
   },
+  {
+    title: "a policy about one version judges objects of all versions in its own, unless it asks for exact matches",
+    async run(api, namespace) {
+      const group = "/apis/admissionregistration.k8s.io/v1";
+      const matchConstraints = {
+        resourceRules: [{ apiGroups: [""], apiVersions: ["v1"], operations: ["CREATE"], resources: ["events"] }],
+        namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": namespace } },
+      };
+      const policy = async (name: string, matchPolicy: object, expression: string) => {
+        await created(api, `${group}/validatingadmissionpolicies`, {
+          apiVersion: "admissionregistration.k8s.io/v1",
+          kind: "ValidatingAdmissionPolicy",
+          metadata: { name },
+          spec: {
+            matchConstraints: { ...matchConstraints, ...matchPolicy },
+            validations: [{ expression, message: `refused by ${name}` }],
+          },
+        });
+        await created(api, `${group}/validatingadmissionpolicybindings`, {
+          apiVersion: "admissionregistration.k8s.io/v1",
+          kind: "ValidatingAdmissionPolicyBinding",
+          metadata: { name },
+          spec: { policyName: name, validationActions: ["Deny"] },
+        });
+      };
+      const event = (note: string) => ({
+        apiVersion: "events.k8s.io/v1",
+        kind: "Event",
+        metadata: { name: note },
+        regarding: { kind: "Pod", namespace, name: "p" },
+        reason: "Started",
+        note,
+        type: "Normal",
+        action: "Starting",
+        eventTime: "2026-01-01T00:00:00.000000Z",
+        reportingController: "example.com/test",
+        reportingInstance: "test",
+      });
+      const create = (note: string) =>
+        api.post(`/apis/events.k8s.io/v1/namespaces/${namespace}/events?dryRun=All`, event(note));
+      await policy(`${namespace}-exact`, { matchPolicy: "Exact" }, "false");
+      await policy(
+        `${namespace}-default`,
+        {},
+        'object.message == "good" && request.kind.group == "" && request.requestKind.group == "events.k8s.io"',
+      );
+      const refused = await eventually(async () => {
+        const refused = await create("bad");
+        expect(refused.status).toBe(422);
+        return refused;
+      });
+      expect(refused.at("message")).toContain(`refused by ${namespace}-default`);
+      expect((await create("good")).status).toBe(201);
+      for (const name of [`${namespace}-exact`, `${namespace}-default`])
+        await api.delete(`${group}/validatingadmissionpolicybindings/${name}`);
+    },
+  },
 ];

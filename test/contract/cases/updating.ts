@@ -92,4 +92,29 @@ export const updatingCases: readonly ContractCase[] = [
       expect(reply.status).toBe(201);
     },
   },
+  {
+    title: "what holds a namespace until it is empty changes by /finalize alone",
+    async run(api, namespace) {
+      const path = `/api/v1/namespaces/${namespace}-held`;
+      const made = await created(api, "/api/v1/namespaces", {
+        apiVersion: "v1",
+        kind: "Namespace",
+        metadata: { name: `${namespace}-held` },
+        spec: { finalizers: ["example.com/held"] },
+      });
+      const finalizers = ["example.com/held", "kubernetes"];
+      expect(made.at("spec.finalizers")).toEqual(finalizers);
+      const patched = await api.patch(path, "merge", { spec: { finalizers: [] } });
+      expect([patched.status, patched.at("spec.finalizers")]).toEqual([200, finalizers]);
+      const put = await api.put(path, { apiVersion: "v1", kind: "Namespace", metadata: { name: `${namespace}-held` } });
+      expect([put.status, put.at("spec.finalizers")]).toEqual([200, finalizers]);
+      const finalized = await api.put(`${path}/finalize`, {
+        apiVersion: "v1",
+        kind: "Namespace",
+        metadata: { name: `${namespace}-held` },
+        spec: { finalizers: ["kubernetes"] },
+      });
+      expect([finalized.status, finalized.at("spec.finalizers")]).toEqual([200, ["kubernetes"]]);
+    },
+  },
 ];

@@ -8,6 +8,7 @@ import { silentLogger } from "../../../src/ports/logger.ts";
 import { systemClock, systemFiles, systemRandom } from "../../../src/ports/node/index.ts";
 import { type ImageStore, imageStore } from "../../../src/registry/image-store.ts";
 import { blobFolder } from "../../../src/registry/node/blob-folder.ts";
+import { deriveKey } from "../../../src/registry/node/derive-key.ts";
 import { httpsWire } from "../../../src/registry/node/https-wire.ts";
 import { listenRegistry } from "../../../src/registry/node/registry-listener.ts";
 import { registryServer } from "../../../src/registry/server/registry-server.ts";
@@ -51,6 +52,7 @@ export async function startEmbedded(
     clock: systemClock,
     random: systemRandom,
     users,
+    deriveKey,
   });
   const { port } = await listenRegistry({ host: "127.0.0.1", port: 0, tls, log: silentLogger }, server, closing.signal);
   return { host: `127.0.0.1:${port}`, folder, server, close: async () => closing.abort() };

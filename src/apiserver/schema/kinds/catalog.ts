@@ -8,6 +8,8 @@ export interface Catalog {
   findKind(group: string, version: string, kind: string): Served | undefined;
   /** Any version of a resource, the stored one first. */
   findStored(stored: string): Served | undefined;
+  /** All versions of a resource. */
+  versionsOf(stored: string): readonly Served[];
   definitions(): readonly ResourceDefinition[];
   /** Counts changes, so that documents made from the definitions can be kept. */
   generation(): number;
@@ -20,6 +22,7 @@ export function catalogOf(builtin: readonly ResourceDefinition[]): Catalog {
   const custom = new Map<string, readonly Served[]>();
   let generation = 0;
   let definitions: readonly ResourceDefinition[] | undefined;
+  let versions: Map<string, Served[]> | undefined;
 
   const path = (group: string, version: string, plural: string) => `${group}/${version}/${plural}`;
 
@@ -48,6 +51,7 @@ export function catalogOf(builtin: readonly ResourceDefinition[]): Catalog {
   function changed(): void {
     generation += 1;
     definitions = undefined;
+    versions = undefined;
   }
 
   return {
@@ -68,6 +72,7 @@ export function catalogOf(builtin: readonly ResourceDefinition[]): Catalog {
       }
       return any;
     },
+    versionsOf: (stored) => (versions ??= Map.groupBy(served.values(), (entry) => entry.stored)).get(stored) ?? [],
     definitions: () => (definitions ??= [...served.values()].map((entry) => entry.definition)),
     generation: () => generation,
     setCustom(name, added, storageVersion) {

@@ -108,7 +108,9 @@ function prepareNamespace(namespace: KubeObject, before: KubeObject | undefined)
   if (metadata.name !== undefined) (metadata.labels ??= {})[namespaceLabel] = metadata.name;
   if (before !== undefined) return;
   const spec = objectIn(namespace, "spec");
-  if (listAt(spec, "finalizers").length === 0) spec["finalizers"] = ["kubernetes"];
+  // Its content is deleted before it goes, whoever else holds it: `pkg/registry/core/namespace/strategy.go (v1.34)`.
+  const finalizers = listAt(spec, "finalizers");
+  if (!finalizers.includes("kubernetes")) spec["finalizers"] = [...finalizers, "kubernetes"];
   objectIn(namespace, "status")["phase"] = "Active";
 }
 

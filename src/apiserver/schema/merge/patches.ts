@@ -1,5 +1,5 @@
 import type { JsonPatch, MergePatch, PatchResult, Schema, StrategicMergePatch } from "../contract.ts";
-import { cloneJson, equalJson, goText, isList, isObject, jsonLength, type JsonObject } from "../json-values.ts";
+import { cloneJson, equalJson, goText, isList, isObject, jsonLength, type JsonObject, own } from "../json-values.ts";
 import { rootSchema } from "../schema-parts.ts";
 
 /** kubernetes/apiserver pkg/endpoints/handlers/patch.go (master) */
@@ -237,7 +237,7 @@ const directive = {
 } as const;
 
 function fieldSchema(schema: Schema | undefined, key: string): Schema | undefined {
-  const property = schema?.properties?.[key];
+  const property = own(schema?.properties, key);
   if (property !== undefined) return property;
   return isObject(schema?.additionalProperties) ? (schema.additionalProperties as Schema) : undefined;
 }

@@ -1,6 +1,6 @@
 import type { ASTNode, Environment, ParseResult } from "@marcbachmann/cel-js";
 import type { Schema } from "../contract.ts";
-import { isList, isObject } from "../json-values.ts";
+import { isList, isObject, own } from "../json-values.ts";
 import {
   globalFunctions,
   isKubernetesFunction,
@@ -291,9 +291,9 @@ const runnable = (ast: ASTNode): string =>
       case "map":
         return `${operatorFunctions.map}([${args.map((entry) => `[${entry.map(write).join(", ")}]`).join(", ")}])`;
       case "call":
-        return `${args[0] === "has" ? hasName : (globalFunctions[args[0]] ?? args[0])}(${args[1].map(write).join(", ")})`;
+        return `${args[0] === "has" ? hasName : (own(globalFunctions, args[0]) ?? args[0])}(${args[1].map(write).join(", ")})`;
       case "rcall":
-        return `(${write(args[1])}).${methodFunctions[args[0]] ?? args[0]}(${args[2].map(write).join(", ")})`;
+        return `(${write(args[1])}).${own(methodFunctions, args[0]) ?? args[0]}(${args[2].map(write).join(", ")})`;
       default:
         return undefined;
     }
@@ -418,7 +418,7 @@ function conversionBy(name: string): ParseResult {
   if (known !== undefined) return known;
   const run = environment("run")
     .registerVariable("given", "dyn")
-    .parse(`${globalFunctions[name] ?? name}(given)`);
+    .parse(`${own(globalFunctions, name) ?? name}(given)`);
   knownConversions.set(name, run);
   return run;
 }

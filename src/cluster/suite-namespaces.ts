@@ -1,0 +1,6 @@
+import { buildNamespace, namespace } from "../api/names.ts";
+
+const suiteNamespaces: readonly string[] = [namespace, buildNamespace];
+
+/** Whether the suite's own pods are in a namespace: only these run its program, and accounts of tenants create none there. */
+export const isSuiteNamespace = (name: string): boolean => suiteNamespaces.includes(name);
