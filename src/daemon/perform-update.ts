@@ -145,7 +145,8 @@ async function beginUpdate(update: Update): Promise<void> {
     memory.told.add(message);
     return !isTold;
   };
-  const skipped = unitsThatAreNotThere(plan.observed, site.target.config);
+  // An update that goes on after a reboot has said it before.
+  const skipped = plan.observed.ledger === undefined ? unitsThatAreNotThere(plan.observed, site.target.config) : [];
   if (skipped.length > 0) {
     const message = `not enabled, because the machine has no such unit: ${listText(skipped, mostNamedUnits)}`;
     if (isNew(message)) journal.note("Executed/Files", "UnitSkipped", message);
