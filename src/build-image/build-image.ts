@@ -337,7 +337,7 @@ function refuseUnreadable(containerfile: string, version: BuildahWork["version"]
 }
 
 /** A store, and the way to run buildah in it. */
-async function storeCommands(store: BuildahStore, { options, context, steps, work, buildah, signal }: BuildahWork) {
+async function storeCommands(store: BuildahStore, { context, steps, work, buildah, signal }: BuildahWork) {
   const global = [
     ...storeArguments(store),
     ...(context.registries === undefined ? [] : ["--registries-conf", `${work}/${buildFiles.registries}`]),

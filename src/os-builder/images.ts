@@ -32,6 +32,7 @@ const filesMs = 600_000;
 /** A registry that did not answer in time is not asked again before this. */
 const restMs = 60_000;
 const mostResting = 256;
+const tooLate = "the registry did not answer in time";
 
 /**
  * Limits the time of each query: a registry that answers byte by byte costs its own pools a minute now and then, and holds
@@ -41,11 +42,7 @@ const mostResting = 256;
 export function withDeadlines(open: OpenImages, clock: Clock): OpenImages {
   const resting = new Map<string, number>();
   const unreachable = (image: string, cause?: unknown) =>
-    new McoError(
-      "MCO_IMAGE_UNREACHABLE",
-      { image, problem: "the registry did not answer in time", retryable: true },
-      { cause },
-    );
+    new McoError("MCO_IMAGE_UNREACHABLE", { image, problem: tooLate, retryable: true }, { cause });
   return (access) => {
     const images = open(access);
     const asker = JSON.stringify([access.registries, access.pull, access.push].map((text) => text ?? null));
@@ -89,9 +86,7 @@ export function withDeadlines(open: OpenImages, clock: Clock): OpenImages {
         within(repository, queryMs, signal, (until) => images.isWorldReadable(repository, until)),
       async inspect(image, signal) {
         const answer = await orUnreachable(within(image, queryMs, signal, (until) => images.inspect(image, until)));
-        return answer instanceof McoError
-          ? { is: "unreachable", problem: String(answer.facts["problem"] ?? answer.message) }
-          : answer;
+        return answer instanceof McoError ? { is: "unreachable", problem: tooLate } : answer;
       },
       async mayPush(repository, signal) {
         const answer = await orUnreachable(

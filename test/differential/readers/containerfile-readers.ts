@@ -7,7 +7,7 @@ import fc from "fast-check";
  */
 
 const pieces = [
-  ..."<>'\"\\$#[]{}();,-=1N ",
+  ..."<>'\"\\$#[]{}();,-=1N ".split(""),
   "<<",
   "<<-",
   "<<<",
@@ -32,7 +32,15 @@ const pieces = [
 ];
 const beginnings = ["RUN ", "RUN ", "COPY ", "ADD ", "LABEL a=", "ONBUILD RUN ", "FROM ", "run ", "\tRUN ", "# ", ""];
 const bodies = [
-  ...["EOF", "N", "\tEOF", " EOF", "\tN", "FROM x", "RUN true", "# no", ""],
+  "EOF",
+  "N",
+  "\tEOF",
+  " EOF",
+  "\tN",
+  "FROM x",
+  "RUN true",
+  "# no",
+  "",
   "RUN cat <<EOF\nFROM x\nEOF",
   "COPY <<-'N' /x\n\tRUN\n\tN",
   'RUN echo "${A:-b}" <<EOF 3<<"N"\nEOF\nEOF\nN',
@@ -59,7 +67,7 @@ const isSpace = (char: string) => /^[\s\u0085]$/.test(char) && char !== "\ufeff"
 
 /** Words of a shell as BuildKit's lexer has them. @throws Broken */
 function lex(text: string, { blanksInHeredocs, moreModifiers }: Rules, isRaw: boolean): readonly string[] {
-  const chars = [...text];
+  const chars = Array.from(text);
   let at = 0;
   const peek = () => chars[at];
   const next = () => chars[at++];
