@@ -17,7 +17,7 @@ import {
   masks,
   sameWanted,
 } from "../config/node-config.ts";
-import { templateOf } from "../config/unit-name.ts";
+import { readUnitName, templateOf } from "../config/unit-name.ts";
 import { textOf } from "../../ignition/data-url.ts";
 import type { ObservedContent, Originals } from "./observed-content.ts";
 
@@ -265,7 +265,12 @@ function relinking(
     .flatMap((name) => originalLinks(name, node))
     .filter((link) => !bringsUnit(target, unitOfLink(link)) || masks(target, unitOfLink(link)));
   const made = group
-    .filter((name) => target.enablement.has(name) && target.enablement.get(name)?.enabled !== false)
+    .filter((name) => {
+      const wanted = target.enablement.get(name);
+      // Presets of a template name instances of their own (systemd.preset(5)).
+      const isPreset = wanted?.enabled === undefined && readUnitName(name)?.kind === "template";
+      return wanted !== undefined && wanted.enabled !== false && !isPreset;
+    })
     .flatMap((name) => enablingOf(name, find).links);
   const isManaged = ({ path }: InstallLink) => target.entries.has(path) || path in node.originals.paths;
   const now = linksOf(group, node).filter((link) => !isManaged(link));

@@ -103,6 +103,13 @@ describe.skipIf(!hasSystemctl)("a machine whose units systemctl (systemd 252 or 
     expect(machine.units()["bare@x.service"]).toBe("→ /dev/null");
   });
 
+  test("has the instances of the presets alone once presets decide about a template [daemon-units-6]", async () => {
+    const contents = "[Service]\nExecStart=/bin/x\n[Install]\nWantedBy=multi-user.target\nDefaultInstance=one\n";
+    const tty = { name: "tty@.service", contents };
+    await expectNoTrace([[{ ...tty, enabled: true }], [tty]], newMachine);
+    expect((await newMachine()).units()).not.toEqual({});
+  });
+
   test("has no trace of the units that it had before [daemon-units-3]", { timeout: 3_600_000 }, async () => {
     const property = fc.asyncProperty(unitHistories, (history) => expectNoTrace(history, newMachine));
     await fc.assert(property, runs(3, 200));
