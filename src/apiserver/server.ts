@@ -140,12 +140,15 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
   custom.start(engine);
   expireEvents(live, clock);
   const { turn = () => Promise.resolve(), readYaml: read = (text) => Promise.resolve(readYaml(text)) } = options;
+  const isShared = options.turn !== undefined;
   const parts = { engine, access, rbac, authentication, tokens, logs: options.logs };
-  return new EmbeddedServer(parts, documents, { turn, read });
+  return new EmbeddedServer(parts, documents, { turn, read, isShared });
 }
 
 /** How users share the loop that answers all of them. */
 interface SharedLoop {
+  /** Whether users take turns at all. */
+  readonly isShared: boolean;
   readonly turn: (share: string) => Promise<void>;
   readonly read: ReadYaml;
 }
@@ -223,8 +226,8 @@ class EmbeddedServer implements ApiServer {
     const { of: share } = shareOf(user);
     exchange.turn = () => this.#loop.turn(share);
     await exchange.turn();
-    // Nobody waits any more for what has not begun.
-    exchange.signal.throwIfAborted();
+    // Nobody waits any more for what has not begun; without turns nothing has waited.
+    if (this.#loop.isShared) exchange.signal.throwIfAborted();
     const other = impersonated(request);
     if (other === undefined && Object.keys(request.headers).some((header) => header.startsWith("impersonate-")))
       return unforeseen("requested an impersonation without naming a user");
