@@ -8,6 +8,22 @@ const { signal } = new AbortController();
 const one = { files: { "/etc/app.conf": "one", "/etc/new.conf": "one" } };
 const two = { files: { "/etc/app.conf": "two" } };
 
+/** A machine that has refused rendered-2. */
+async function refusing(): Promise<MachineHarness> {
+  const harness = await MachineHarness.make();
+  await harness.updatedTo("rendered-1", one);
+  await harness.host.ledger.write(
+    "refused.json",
+    JSON.stringify({
+      v: 1,
+      targets: [{ config: "rendered-2", image: "", reason: "it did not boot", at: "2026-01-01T00:00:00Z" }],
+    }),
+    signal,
+  );
+  await harness.config("rendered-2", two);
+  return harness;
+}
+
 describe("a machine that joins", () => {
   test("with annotations from the config server adopts them, and removes their file when it is done [daemon-start-up-1]", async () => {
     const harness = await MachineHarness.make();
@@ -295,17 +311,7 @@ describe("a boot of another system than requested", () => {
   });
 
   test("another target ends a refusal automatically [daemon-start-up-16]", async () => {
-    const harness = await MachineHarness.make();
-    await harness.updatedTo("rendered-1", one);
-    await harness.host.ledger.write(
-      "refused.json",
-      JSON.stringify({
-        v: 1,
-        targets: [{ config: "rendered-2", image: "", reason: "it did not boot", at: "2026-01-01T00:00:00Z" }],
-      }),
-      signal,
-    );
-    await harness.config("rendered-2", two);
+    const harness = await refusing();
     await harness.config("rendered-3", { files: { "/etc/app.conf": "three" } });
     harness.kill();
     await harness.desire("rendered-2");
@@ -321,17 +327,7 @@ describe("a boot of another system than requested", () => {
   });
 
   test("the force file ends a refusal in both places, though the daemon ends between them [daemon-start-up-20]", async () => {
-    const harness = await MachineHarness.make();
-    await harness.updatedTo("rendered-1", one);
-    await harness.host.ledger.write(
-      "refused.json",
-      JSON.stringify({
-        v: 1,
-        targets: [{ config: "rendered-2", image: "", reason: "it did not boot", at: "2026-01-01T00:00:00Z" }],
-      }),
-      signal,
-    );
-    await harness.config("rendered-2", two);
+    const harness = await refusing();
     harness.kill();
     await harness.desire("rendered-2");
     let removals = 0;

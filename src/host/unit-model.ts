@@ -12,7 +12,7 @@ import {
 } from "../core/config/install-links.ts";
 import { readUnitName, templateOf } from "../core/config/unit-name.ts";
 import type { Enablement, HostFiles, HostUnits, UnitState } from "./host.ts";
-import { makeLinks } from "./make-links.ts";
+import { makeLinks, readUnitLinks } from "./unit-links.ts";
 
 /**
  * Services of machines that run no systemd of their own: the `directory` and `memory` drivers. Nothing is executed; the
@@ -137,14 +137,7 @@ export interface UnitModel extends HostUnits {
 export function unitModel(support: UnitModelSupport): UnitModel {
   const { files } = support;
 
-  async function unitLinks(signal: AbortSignal): Promise<readonly InstallLink[]> {
-    const links: InstallLink[] = [];
-    for (const path of await support.listTree(unitFolder)) {
-      const entry = await files.read(path, signal);
-      if (entry?.kind === "link" && entry.target !== "/dev/null") links.push({ path, target: entry.target });
-    }
-    return links;
-  }
+  const unitLinks = (signal: AbortSignal) => readUnitLinks(files, support.listTree, signal);
 
   /** What enabling a unit makes; the files that it needs are found on the way. */
   async function enabling(name: string, signal: AbortSignal): Promise<Enabling> {

@@ -11,23 +11,29 @@ import { memoryStore } from "../storage/memory-store.ts";
 const apiVersion = "rbac.authorization.k8s.io/v1";
 const apiGroup = "rbac.authorization.k8s.io";
 
-test("who may write roles and bindings takes no rights of other roles by aggregation [apiserver-escalation-1]", async () => {
+function server() {
   const ports = { clock: systemClock, random: systemRandom };
   const tokenKeys = sharedSecretKeys(systemRandom.bytes(32));
   const api = createApiServer({ ...ports, store: memoryStore(), log: silentLogger, tokenKeys });
   const as = (name: string, groups: readonly string[] = []) =>
     createKubeClient({ ...ports, transport: api.as({ name, groups }), userAgent: "test" });
   const [admin, mallory] = [as("admin", ["system:masters"]), as("mallory")];
+  return { api, admin, mallory };
+}
+
+const bindingOf = (role: string) =>
+  ({
+    apiVersion,
+    kind: "ClusterRoleBinding",
+    metadata: { name: `mallory-${role}` },
+    roleRef: { apiGroup, kind: "ClusterRole", name: role },
+    subjects: [{ kind: "User", apiGroup, name: "mallory" }],
+  }) as ClusterRoleBinding;
+
+test("who may write roles and bindings takes no rights of other roles by aggregation [apiserver-escalation-1]", async () => {
+  const { api, admin, mallory } = server();
   const roleOf = (name: string, more: object) =>
     ({ apiVersion, kind: "ClusterRole", metadata: { name }, ...more }) as ClusterRole;
-  const bindingOf = (role: string) =>
-    ({
-      apiVersion,
-      kind: "ClusterRoleBinding",
-      metadata: { name: `mallory-${role}` },
-      roleRef: { apiGroup, kind: "ClusterRole", name: role },
-      subjects: [{ kind: "User", apiGroup, name: "mallory" }],
-    }) as ClusterRoleBinding;
   const all = { aggregationRule: { clusterRoleSelectors: [{}] } };
   const rules = [
     { apiGroups: [apiGroup], resources: ["clusterroles", "clusterrolebindings"], verbs: ["create", "update", "patch"] },
@@ -55,19 +61,7 @@ test("who may write roles and bindings takes no rights of other roles by aggrega
 });
 
 test("a label of another's role gives its rights to nobody [apiserver-escalation-3]", async () => {
-  const ports = { clock: systemClock, random: systemRandom };
-  const api = createApiServer({ ...ports, store: memoryStore(), log: silentLogger });
-  const as = (name: string, groups: readonly string[] = []) =>
-    createKubeClient({ ...ports, transport: api.as({ name, groups }), userAgent: "test" });
-  const [admin, mallory] = [as("admin", ["system:masters"]), as("mallory")];
-  const bindingOf = (role: string) =>
-    ({
-      apiVersion,
-      kind: "ClusterRoleBinding",
-      metadata: { name: `mallory-${role}` },
-      roleRef: { apiGroup, kind: "ClusterRole", name: role },
-      subjects: [{ kind: "User", apiGroup, name: "mallory" }],
-    }) as ClusterRoleBinding;
+  const { api, admin, mallory } = server();
   const rules = [{ apiGroups: [apiGroup], resources: ["clusterroles"], verbs: ["get", "update", "patch"] }];
   try {
     await admin.create<ClusterRole>(kubernetes.ClusterRole, {
@@ -92,11 +86,7 @@ test("a label of another's role gives its rights to nobody [apiserver-escalation
 });
 
 test("a short role that allows a million things is refused before they are counted out [apiserver-escalation-2]", async () => {
-  const ports = { clock: systemClock, random: systemRandom };
-  const api = createApiServer({ ...ports, store: memoryStore(), log: silentLogger });
-  const as = (name: string, groups: readonly string[] = []) =>
-    createKubeClient({ ...ports, transport: api.as({ name, groups }), userAgent: "test" });
-  const [admin, mallory] = [as("admin", ["system:masters"]), as("mallory")];
+  const { api, admin, mallory } = server();
   const role = (name: string, rules: ClusterRole["rules"]) =>
     ({ apiVersion, kind: "ClusterRole", metadata: { name }, rules }) as ClusterRole;
   const words = (letter: string) => Array.from({ length: 100 }, (_, index) => `${letter}${index}`);

@@ -1,6 +1,6 @@
 import { McoError } from "../../api/errors.ts";
 import type { Enablement, HostFiles, HostUnits, UnitState } from "../host.ts";
-import { makeLinks } from "../make-links.ts";
+import { makeLinks, readUnitLinks } from "../unit-links.ts";
 import { type InstallLink, unitFolder } from "../../core/config/install-links.ts";
 import { readUnitName } from "../../core/config/unit-name.ts";
 import { type CommandOptions, type HostCommands, commandFailure } from "./run-command.ts";
@@ -82,15 +82,6 @@ export function systemdUnits({
     return new Map([...states, ...templates]);
   }
 
-  async function links(signal: AbortSignal): Promise<readonly InstallLink[]> {
-    const found: InstallLink[] = [];
-    for (const path of await listTree(unitFolder)) {
-      const entry = await files.read(path, signal);
-      if (entry?.kind === "link" && entry.target !== "/dev/null") found.push({ path, target: entry.target });
-    }
-    return found;
-  }
-
   /** Links that mask instances of templates. */
   async function maskedInstances(signal: AbortSignal): Promise<readonly string[]> {
     const found: string[] = [];
@@ -135,7 +126,7 @@ export function systemdUnits({
 
   return {
     state: stateOf,
-    links,
+    links: (signal) => readUnitLinks(files, listTree, signal),
     async relink({ remove, make }, signal) {
       for (const path of remove) await files.remove(path, signal);
       await makeLinks(files, make, signal);
