@@ -14,21 +14,18 @@ import {
 } from "../api/index.ts";
 import { annotations, bookLabels, labels } from "../api/names.ts";
 import type { KubeObject, Resource } from "../api/schema/object.ts";
-import { memoryStore } from "../apiserver/storage/memory-store.ts";
-import { createApiServer } from "../apiserver/server.ts";
-import { sharedSecretKeys } from "../apiserver/access/service-account-tokens.ts";
 import { bookObjectName, chapterObjectName } from "../core/books/book-keeper.ts";
 import { foldBook } from "../core/books/fold-book.ts";
 import { appendLines } from "../core/books/journal.ts";
-import { type KubeClient, createKubeClient } from "../kube/kube-client.ts";
-import { silentLogger } from "../ports/logger.ts";
-import { systemClock, systemFiles, systemRandom } from "../ports/node/index.ts";
+import type { KubeClient } from "../kube/kube-client.ts";
+import { systemClock, systemFiles } from "../ports/node/index.ts";
 import { followBook, listBooks, run as runBook, showBook } from "./commands/book.ts";
 import { explainSubjects, subjectOf } from "./commands/explain.ts";
 import { durationOf } from "./arguments.ts";
 import { run as runTimeline, showTimeline } from "./commands/timeline.ts";
 import type { Io } from "./io.ts";
 import { readFolder, readStoredBooks } from "./read-stored-books.ts";
+import { serverWithAdmin } from "../../test/support/server-with-admin.ts";
 
 const rendered = `rendered-worker-${"b".repeat(32)}`;
 const book = "node/worker-0";
@@ -48,19 +45,7 @@ function drift(): LineWriter {
 }
 
 async function cluster(...objects: readonly KubeObject[]): Promise<KubeClient> {
-  const server = createApiServer({
-    store: memoryStore(),
-    clock: systemClock,
-    random: systemRandom,
-    log: silentLogger,
-    tokenKeys: sharedSecretKeys(systemRandom.bytes(32)),
-  });
-  const kube = createKubeClient({
-    transport: server.as({ name: "admin", groups: ["system:masters"] }),
-    clock: systemClock,
-    random: systemRandom,
-    userAgent: "test",
-  });
+  const { kube } = serverWithAdmin();
   for (const resource of definedResources)
     await kube.create(kubernetes.CustomResourceDefinition, resource.crd() as never);
   for (const object of objects) await kube.create(resourceOf(object), object);
@@ -314,19 +299,7 @@ test("times are written as people write them", () => {
 });
 
 test("a server that has none of the kinds has no books", async () => {
-  const server = createApiServer({
-    store: memoryStore(),
-    clock: systemClock,
-    random: systemRandom,
-    log: silentLogger,
-    tokenKeys: sharedSecretKeys(systemRandom.bytes(32)),
-  });
-  const kube = createKubeClient({
-    transport: server.as({ name: "admin", groups: ["system:masters"] }),
-    clock: systemClock,
-    random: systemRandom,
-    userAgent: "test",
-  });
+  const { kube } = serverWithAdmin();
   const print = io();
   expect(await listBooks(on(kube), print, { json: false })).toBe(0);
   expect(print.text()).toContain("There is no book yet");

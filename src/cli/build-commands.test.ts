@@ -9,15 +9,11 @@ import {
 } from "../api/index.ts";
 import { annotations, labels, namespace } from "../api/names.ts";
 import type { KubeObject, Resource } from "../api/schema/object.ts";
-import { memoryStore } from "../apiserver/storage/memory-store.ts";
-import { createApiServer } from "../apiserver/server.ts";
-import { sharedSecretKeys } from "../apiserver/access/service-account-tokens.ts";
 import { encodeDataUrl } from "../ignition/data-url.ts";
-import { type KubeClient, createKubeClient } from "../kube/kube-client.ts";
-import { silentLogger } from "../ports/logger.ts";
-import { systemClock, systemRandom } from "../ports/node/index.ts";
+import type { KubeClient } from "../kube/kube-client.ts";
 import { type BuildOptions, buildCommand, run } from "./commands/build.ts";
 import type { Io } from "./io.ts";
+import { serverWithAdmin } from "../../test/support/server-with-admin.ts";
 
 const rendered = `rendered-worker-${"b".repeat(32)}`;
 const digest = (letter: string) => `sha256:${letter.repeat(64)}`;
@@ -26,19 +22,7 @@ const none: BuildOptions = { json: false, wait: false, follow: false, dryRun: fa
 const never = new AbortController().signal;
 
 async function cluster(...objects: readonly KubeObject[]): Promise<KubeClient> {
-  const server = createApiServer({
-    store: memoryStore(),
-    clock: systemClock,
-    random: systemRandom,
-    log: silentLogger,
-    tokenKeys: sharedSecretKeys(systemRandom.bytes(32)),
-  });
-  const kube = createKubeClient({
-    transport: server.as({ name: "admin", groups: ["system:masters"] }),
-    clock: systemClock,
-    random: systemRandom,
-    userAgent: "test",
-  });
+  const { kube } = serverWithAdmin();
   for (const resource of definedResources)
     await kube.create(kubernetes.CustomResourceDefinition, resource.crd() as never);
   await kube.create(kubernetes.Namespace, { apiVersion: "v1", kind: "Namespace", metadata: { name: namespace } });

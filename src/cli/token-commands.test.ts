@@ -3,33 +3,18 @@ import { MachineConfigPool, ProvisioningToken, definedResources, kubernetes } fr
 import { annotations, labels, namespace, objects } from "../api/names.ts";
 import { MachineConfiguration } from "../api/kinds/machine-configuration.ts";
 import { NodeBinding } from "../api/kinds/node-binding.ts";
-import { memoryStore } from "../apiserver/storage/memory-store.ts";
-import { createApiServer } from "../apiserver/server.ts";
-import { sharedSecretKeys } from "../apiserver/access/service-account-tokens.ts";
 import { judgeToken, parseToken, tokenHash } from "../core/join/provisioning-token.ts";
-import { type KubeClient, createKubeClient } from "../kube/kube-client.ts";
-import { silentLogger } from "../ports/logger.ts";
-import { systemClock, systemRandom } from "../ports/node/index.ts";
+import type { KubeClient } from "../kube/kube-client.ts";
+import { systemRandom } from "../ports/node/index.ts";
 import { nodeCommand, nodeRequestOf } from "./commands/node.ts";
 import { type TokenRequest, requestOf, run, tokenCommand } from "./commands/token.ts";
+import { serverWithAdmin } from "../../test/support/server-with-admin.ts";
 
 const now = Date.UTC(2030, 0, 1);
 const hour = 3_600_000;
 
 async function cluster(): Promise<KubeClient> {
-  const server = createApiServer({
-    store: memoryStore(),
-    clock: systemClock,
-    random: systemRandom,
-    log: silentLogger,
-    tokenKeys: sharedSecretKeys(systemRandom.bytes(32)),
-  });
-  const kube = createKubeClient({
-    transport: server.as({ name: "admin", groups: ["system:masters"] }),
-    clock: systemClock,
-    random: systemRandom,
-    userAgent: "test",
-  });
+  const { kube } = serverWithAdmin();
   for (const resource of definedResources)
     await kube.create(kubernetes.CustomResourceDefinition, resource.crd() as never);
   await kube.create(kubernetes.Namespace, { apiVersion: "v1", kind: "Namespace", metadata: { name: namespace } });

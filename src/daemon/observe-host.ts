@@ -118,7 +118,7 @@ export async function observeHost(
     signal,
   );
   const accounts = await observeAccounts(host, named, signal);
-  // Without a ledger nothing was changed: more originals are of an update that ended before it began.
+  // The daemon writes nothing without a ledger: other originals belong to an update that was interrupted before that.
   const isWhole = documents.ledger !== undefined || previous === undefined || payload !== undefined;
   const begun = isWhole
     ? originals

@@ -2,13 +2,9 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync 
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { createApiServer } from "../../apiserver/server.ts";
-import { memoryStore } from "../../apiserver/storage/memory-store.ts";
-import { sharedSecretKeys } from "../../apiserver/access/service-account-tokens.ts";
 import { type Pod, kubernetes } from "../../api/foreign/kubernetes.ts";
 import { kubeletConfPath } from "../../core/kubelet/kubelet-config.ts";
 import { resolveInRoot } from "../../host/directory/root-folder.ts";
-import { createKubeClient } from "../../kube/kube-client.ts";
 import { silentLogger } from "../../ports/logger.ts";
 import { systemClock, systemFiles, systemRandom } from "../../ports/node/index.ts";
 import type { Exit, Processes } from "../../ports/process.ts";
@@ -17,6 +13,7 @@ import { inAdmissionOrder } from "./admit-pod.ts";
 import { Kubelet } from "./kubelet.ts";
 import { podLimits } from "./pod-problem.ts";
 import { pauseImage, suiteImage } from "./pod-worker.ts";
+import { serverWithAdmin } from "../../../test/support/server-with-admin.ts";
 
 const suite = "openshift-machine-config-operator";
 const nodeName = "worker-0";
@@ -31,17 +28,7 @@ async function machine(maxPods: number) {
     JSON.stringify({ apiVersion: "kubelet.config.k8s.io/v1beta1", kind: "KubeletConfiguration", maxPods }),
   );
   const ports = { clock: systemClock, random: systemRandom, log: silentLogger };
-  const server = createApiServer({
-    store: memoryStore(),
-    ...ports,
-    tokenKeys: sharedSecretKeys(systemRandom.bytes(32)),
-  });
-  const kube = createKubeClient({
-    transport: server.as({ name: "admin", groups: ["system:masters"] }),
-    clock: systemClock,
-    random: systemRandom,
-    userAgent: "test",
-  });
+  const { server, kube } = serverWithAdmin();
   await kube.create(kubernetes.Namespace, { apiVersion: "v1", kind: "Namespace", metadata: { name: suite } });
   let started = 0;
   const processes: Processes = {

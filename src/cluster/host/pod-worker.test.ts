@@ -2,11 +2,7 @@ import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, sta
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { createApiServer } from "../../apiserver/server.ts";
-import { memoryStore } from "../../apiserver/storage/memory-store.ts";
-import { sharedSecretKeys } from "../../apiserver/access/service-account-tokens.ts";
 import { type Container, type Pod, type Secret, type Volume, kubernetes } from "../../api/foreign/kubernetes.ts";
-import { createKubeClient } from "../../kube/kube-client.ts";
 import { buildNamespace } from "../../api/names.ts";
 import { resolveInRoot } from "../../host/directory/root-folder.ts";
 import type { Processes } from "../../ports/process.ts";
@@ -16,6 +12,7 @@ import { templateOf, workloads } from "../../../test/support/pod-templates.ts";
 import { untilSeen } from "../../../test/support/until-seen.ts";
 import { containerProblem } from "./pod-problem.ts";
 import { PodWorker, pauseImage, suiteImage } from "./pod-worker.ts";
+import { serverWithAdmin } from "../../../test/support/server-with-admin.ts";
 
 const namespace = "openshift-machine-config-operator";
 
@@ -39,17 +36,7 @@ async function ended(
   } = {},
 ): Promise<Pod> {
   const ports = { clock: systemClock, random: systemRandom, log: silentLogger };
-  const server = createApiServer({
-    store: memoryStore(),
-    ...ports,
-    tokenKeys: sharedSecretKeys(systemRandom.bytes(32)),
-  });
-  const kube = createKubeClient({
-    transport: server.as({ name: "admin", groups: ["system:masters"] }),
-    clock: systemClock,
-    random: systemRandom,
-    userAgent: "test",
-  });
+  const { server, kube } = serverWithAdmin();
   if (inNamespace !== "default")
     await kube.create(kubernetes.Namespace, { apiVersion: "v1", kind: "Namespace", metadata: { name: inNamespace } });
   await kube.create<Secret>(kubernetes.Secret, {

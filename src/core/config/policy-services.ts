@@ -4,7 +4,7 @@ import { type PolicyAction, type UserPolicies, takesAbsentUnit } from "./disrupt
 import { type NodeConfig, bringsUnit, masks } from "./node-config.ts";
 import { readUnitName } from "./unit-name.ts";
 
-/** Services that the OS of a node commonly ships. One that is not listed costs its users a warning. */
+/** Services that node OSes commonly ship. For others, an administrator gets a warning that the OS may make needless. */
 const ofEveryOs: ReadonlySet<string> = new Set(
   [
     "NetworkManager auditd chronyd containerd crio dbus-broker dnsmasq docker firewalld getty gssproxy ipsec irqbalance",

@@ -1,7 +1,7 @@
 import type { NodeConfig } from "../config/node-config.ts";
 import type { OriginalEntry, Originals } from "./observed-content.ts";
 
-/** What the system that runs ships, by path. */
+/** What the running OS ships, by path. */
 export type Shipped = ReadonlyMap<string, OriginalEntry>;
 
 export function sameOriginal(a: OriginalEntry, b: OriginalEntry): boolean {
@@ -9,7 +9,7 @@ export function sameOriginal(a: OriginalEntry, b: OriginalEntry): boolean {
   return a.digest === b.digest && a.mode === b.mode && a.uid === b.uid && a.gid === b.gid;
 }
 
-/** An original to record. One that is what the system ships stands for what the system of that day ships. */
+/** The original to record. One that equals what the OS ships is marked: the OS that runs later decides what comes back. */
 export const originalToRecord = (
   entry: OriginalEntry | null,
   shipped: OriginalEntry | undefined,
@@ -20,7 +20,7 @@ export const originalToRecord = (
 export const shippedPaths = ({ paths }: Originals): readonly string[] =>
   Object.entries(paths).flatMap(([path, original]) => (original?.shipped === true ? [path] : []));
 
-/** The originals on a system of today: another one than that on which they were recorded ships other files. */
+/** The originals for the OS that runs, which may ship other files than the one on which they were recorded. */
 export function originalsOnSystem(originals: Originals, shipped: Shipped): Originals {
   const now = shippedPaths(originals).map((path) => {
     const entry = shipped.get(path);

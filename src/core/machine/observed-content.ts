@@ -42,7 +42,7 @@ export interface Originals {
 }
 
 export type OriginalEntry = {
-  /** It is what the system ships: on another system it is what that one ships. */
+  /** The OS shipped this entry: another OS restores what it ships itself. */
   readonly shipped?: true;
 } & (
   | {

@@ -169,7 +169,7 @@ function hasFile(name: string, is: string, isRewritten: boolean, node: ObservedU
   return isRestored || files.some((file) => node.shippedUnits?.has(file) === true);
 }
 
-/** Units that the target enables, and that neither it nor the machine has: systemd could not, and nothing is done. */
+/** Units that the target enables and that neither the target nor the machine has: they are skipped. */
 export function unitsThatAreNotThere(
   { enablement, originals }: Pick<ObservedUnits, "enablement" | "originals">,
   target: NodeConfig,
