@@ -41,6 +41,8 @@ function validationsOf({ image, isolation }: BuildPods): Guard["validations"] {
       ["livenessProbe", "readinessProbe", "startupProbe", "lifecycle"].map((of) => `!has(c.${of})`).join(" && "),
     ),
     "the cluster's own runtime and scheduler handle it (runtimeClassName, schedulerName, annotations of a runtime)": `!has(variables.pod.runtimeClassName) && (!has(variables.pod.schedulerName) || variables.pod.schedulerName == 'default-scheduler') && variables.annotations.all(a, !a.contains('cri-o') && !a.contains('crio') && !a.startsWith('io.containers.') && !a.startsWith('run.oci.'))`,
+    "it has the network of pods alone (annotations that choose networks)":
+      "variables.annotations.all(a, !a.split('/')[0].matches('(^|[.])(cni[.]cncf[.]io|multus-cni[.]io|ovn[.]org|projectcalico[.]org|cilium[.]io|antrea[.]io)$'))",
     "no container is privileged or less confined than the runtime confines all": `(!has(variables.pod.securityContext) || (${isConfined("variables.pod.securityContext")} && !has(variables.pod.securityContext.sysctls))) && ${everyContainer(`has(${own}) && !${isSet(`${own}.privileged`)} && (!has(${own}.procMount) || ${own}.procMount == 'Default') && ${isConfined(own)} && has(${own}.capabilities) && has(${own}.capabilities.drop) && 'ALL' in ${own}.capabilities.drop`)}`,
     ...(isolation === "userNamespace"
       ? {

@@ -1,4 +1,3 @@
-import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { annotations, finalizers, group, labels, namespace, objects } from "../api/names.ts";
 import { reportedTypes } from "../core/build/build-conditions.ts";
 import { falseValues } from "../core/config/opt-in.ts";
@@ -67,24 +66,25 @@ const pools: Guard = {
   ],
 };
 
-const statusOfPools = MachineConfigPool.schema.properties["status"] as { readonly properties?: object } | undefined;
-const statusFields = Object.keys(statusOfPools?.properties ?? {}).filter((field) => field !== "conditions");
-const conditionsIn = (object: string) =>
-  `(has(${object}.status) && has(${object}.status.conditions) ? ${object}.status.conditions : []).filter(c, !(c.type in ${quoted(reportedTypes)}))`;
-const sameField = (field: string) => {
-  const isIn = (object: string) => `(has(${object}.status) && has(${object}.status.${field}))`;
-  return `(${isIn("object")} ? (${isIn("oldObject")} && object.status.${field} == oldObject.status.${field}) : !${isIn("oldObject")})`;
-};
+const conditionsIn = (status: string) =>
+  `('conditions' in ${status} ? ${status}.conditions : []).filter(c, !(c.type in ${quoted(reportedTypes)}))`;
+/** All fields, also those that this release does not know: the definition may be a newer one. */
+const statusIn = (object: string) => `has(${object}.status) ? dyn(${object}.status) : dyn({})`;
 
 /** What it reports on them. */
 const poolStatus: Guard = {
   name: "os-builder-pool-status",
   rule: { apiGroup: group, resources: ["machineconfigpools/status"], operations: ["UPDATE"] },
   conditions,
+  variables: { status: statusIn("object"), statusBefore: statusIn("oldObject") },
   validations: [
     {
       field: "status",
-      expression: `${conditionsIn("object")} == ${conditionsIn("oldObject")} && ${statusFields.map(sameField).join(" && ")}`,
+      expression: [
+        `${conditionsIn("variables.status")} == ${conditionsIn("variables.statusBefore")}`,
+        "variables.status.all(k, k == 'conditions' || (k in variables.statusBefore && variables.statusBefore[k] == variables.status[k]))",
+        "variables.statusBefore.all(k, k == 'conditions' || k in variables.status)",
+      ].join(" && "),
       message: `of a pool's status, the os-builder writes its conditions about builds alone`,
       ...refused,
     },
@@ -109,8 +109,10 @@ const machineOSConfigs = ({ defaultOptIn }: OptInBounds): Guard => ({
     },
     {
       field: "spec",
-      expression: "oldObject == null || variables.sourceBefore != '' || object.spec == oldObject.spec",
-      message: "it is its author's: the os-builder changes the spec of a MachineOSConfig that it made itself alone",
+      expression:
+        "oldObject == null || object.spec == oldObject.spec || (variables.sourceBefore != '' && object.spec.machineConfigPool == oldObject.spec.machineConfigPool)",
+      message:
+        "the os-builder changes the spec of a MachineOSConfig that it made itself alone, and never the pool that it is for",
       ...refused,
     },
     {

@@ -105,6 +105,13 @@ export const podAttacks: readonly Attack[] = [
   ...["io.kubernetes.cri-o.Devices", "seccomp-profile.kubernetes.cri-o.io", "cpu-quota.crio.io", "run.oci.hooks"].map(
     (name) => ({ title: `asks its runtime for more (${name})`, annotations: { [name]: "x" }, says: "annotations" }),
   ),
+  ...["k8s.v1.cni.cncf.io/networks", "v1.multus-cni.io/default-network", "cni.projectcalico.org/ipAddrs"].map(
+    (name) => ({
+      title: `has a network of its own (${name})`,
+      annotations: { [name]: "x" },
+      says: "choose networks",
+    }),
+  ),
   { title: "is not confined by AppArmor", context: { appArmorProfile: { type: "Unconfined" } }, says: "confined" },
 ];
 

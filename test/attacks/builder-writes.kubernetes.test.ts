@@ -15,7 +15,15 @@ import { startBareControlPlane } from "../support/kubernetes/bare-control-plane.
 import { hasKubernetes } from "../support/kubernetes/control-plane.ts";
 import { untilAllowed } from "../support/kubernetes/until-allowed.ts";
 import { untilSeen } from "../support/until-seen.ts";
-import { allAre, allowedWrites, outcomesOf, prepareBuilderWrites, refusedWrites } from "./builder-writes.ts";
+import {
+  allAre,
+  allowedWrites,
+  definitionOfAnotherRelease,
+  outcomesOf,
+  prepareBuilderWrites,
+  refusedOnOtherDefinitions,
+  refusedWrites,
+} from "./builder-writes.ts";
 
 const account = `system:serviceaccount:${namespace}:${objects.osBuilder}`;
 const kinds = [MachineConfigPool, MachineOSConfig] as const;
@@ -56,7 +64,9 @@ describe.skipIf(!hasKubernetes)("a real API server, called by the builder", () =
     });
     await kube.create(kubernetes.Namespace, { apiVersion: "v1", kind: "Namespace", metadata: { name: namespace } });
     for (const kind of kinds)
-      await kube.apply(kubernetes.CustomResourceDefinition, kind.crd() as never, { owner: "attack" });
+      await kube.apply(kubernetes.CustomResourceDefinition, definitionOfAnotherRelease(kind) as never, {
+        owner: "attack",
+      });
     const rights = suiteRights().filter(
       ({ metadata }) => metadata.name === objects.osBuilder && [undefined, namespace].includes(metadata.namespace),
     );
@@ -84,13 +94,14 @@ describe.skipIf(!hasKubernetes)("a real API server, called by the builder", () =
 
   test("lets it write of pools and MachineOSConfigs what its work needs, and opt in no pool that nobody opted in [attack-builds-15]", async () => {
     // An API server takes up each policy a moment after it is stored.
-    for (const write of refusedWrites)
+    const refused = [...refusedWrites, ...refusedOnOtherDefinitions];
+    for (const write of refused)
       await untilSeen(
         `the policy against it is in force: ${write.title}`,
         () => outcomesOf([write], builder),
         ([outcome]) => outcome?.[1] !== "written",
       );
-    expect(await outcomesOf(refusedWrites, builder)).toEqual(allAre(refusedWrites, "refused"));
+    expect(await outcomesOf(refused, builder)).toEqual(allAre(refused, "refused"));
     expect(await outcomesOf(allowedWrites, builder)).toEqual(allAre(allowedWrites, "written"));
   });
 });

@@ -2,6 +2,7 @@ import { type ConfigMap, kubernetes } from "../../src/api/foreign/kubernetes.ts"
 import { MachineConfigPool } from "../../src/api/kinds/machine-config-pool.ts";
 import { MachineOSConfig } from "../../src/api/kinds/machine-os-config.ts";
 import { annotations, finalizers, labels, namespace, objects, poolConditions } from "../../src/api/names.ts";
+import type { KubeObject, Resource } from "../../src/api/schema/object.ts";
 import type { KubeClient } from "../../src/kube/kube-client.ts";
 import { isForbidden } from "../../src/kube/kube-error.ts";
 
@@ -9,6 +10,18 @@ import { isForbidden } from "../../src/kube/kube-error.ts";
 interface Write {
   readonly title: string;
   readonly write: (builder: KubeClient) => Promise<unknown>;
+}
+
+interface Definition extends KubeObject {
+  readonly spec: {
+    readonly versions: readonly {
+      readonly schema: {
+        readonly openAPIV3Schema: {
+          readonly properties: { readonly status: { readonly properties: Record<string, object> } };
+        };
+      };
+    }[];
+  };
 }
 
 const dry = { dryRun: true } as const;
@@ -64,7 +77,12 @@ export async function prepareBuilderWrites(kube: KubeClient): Promise<void> {
     await kube.patch(
       MachineConfigPool,
       { name: nameOf(pool) },
-      { type: "merge", body: { status: { machineCount: 1, conditions: [condition(poolConditions.updated)] } } },
+      {
+        type: "merge",
+        body: {
+          status: { machineCount: 1, ofAnotherRelease: "a", conditions: [condition(poolConditions.updated)] },
+        },
+      },
       { subresource: "status" },
     );
   }
@@ -152,6 +170,24 @@ export const refusedWrites: readonly Write[] = [
     write: (builder) => builder.delete(kubernetes.ConfigMap, { name: "attack-builds-settings", namespace }, dry),
   },
 ];
+
+/** What it would do where definitions of another release have fields and lack rules. */
+export const refusedOnOtherDefinitions: readonly Write[] = [
+  config("leads its own to another pool", "own", { spec: { machineConfigPool: { name: nameOf("plain") } } }),
+  pool("reports in a field of another release", { status: { ofAnotherRelease: "b" } }, "status"),
+  pool("removes what another release reports", { status: { ofAnotherRelease: null } }, "status"),
+];
+
+/** The definition of a kind as another release may have it: without rules, and with one more field in its status. */
+export function definitionOfAnotherRelease(kind: Resource & { readonly crd: () => unknown }): KubeObject {
+  const text = JSON.stringify(kind.crd(), (key, value: unknown) =>
+    key === "x-kubernetes-validations" ? undefined : value,
+  );
+  const definition = JSON.parse(text) as Definition;
+  for (const { schema } of definition.spec.versions)
+    schema.openAPIV3Schema.properties.status.properties["ofAnotherRelease"] = { type: "string" };
+  return definition;
+}
 
 /** What a builder does. */
 export const allowedWrites: readonly Write[] = [
