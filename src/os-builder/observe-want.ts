@@ -319,8 +319,9 @@ export class WantObserver {
     const asker = sha256Hex(
       JSON.stringify([access.registries, access.pull, access.policy].map((text) => text ?? null)),
     );
+    // Strategies that make no image judge nothing later on.
     const digestOf = (image: string) =>
-      image.includes("@sha256:")
+      image.includes("@sha256:") && access.policy === undefined
         ? Promise.resolve(image)
         : this.#answer(`resolve ${image} ${asker}`, () => images.resolve(image, signal));
     const base = await digestOf(content.osImage);

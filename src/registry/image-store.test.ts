@@ -202,6 +202,16 @@ describe("images of registries", () => {
     expect((await storeWith({ policy: acceptAnything, verifier }).store.parentOf(parent, never)).layers.length).toBe(1);
   });
 
+  test("a policy judges also what is named by its digest, before anything is made of it [registry-store-policy-1]", async () => {
+    const { at, digest } = await withParent();
+    const image = `${at.host}/os/base@${digest}`;
+    const verifier = async () => () => "invalid" as const;
+    await expect(
+      storeWith({ policy: '{"default":[{"type":"reject"}]}', verifier }).store.resolve(image, never),
+    ).rejects.toMatchObject({ code: "MCO_IMAGE_REFUSED" });
+    expect(await storeWith({ policy: acceptAnything, verifier }).store.resolve(image, never)).toBe(image);
+  });
+
   test("images are verified with the machines' credentials; a parent may use either credentials", async () => {
     const { at, digest } = await withParent({ auth: { kind: "basic", user: "builder", password: "right" } });
     const image = `${at.host}/os/base@${digest}`;

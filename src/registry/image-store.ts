@@ -49,8 +49,8 @@ export interface AppendRequest extends Addition {
 /** Images in registries: inspected, composed, deleted. Failures are `MCO_IMAGE_*` with the fact `retryable`. */
 export interface ImageStore {
   /**
-   * The pullspec by digest, of an image that the policy accepts by the name that is given. One that has a digest
-   * already is not asked for.
+   * The pullspec by digest, of an image that the policy accepts by the name that is given. Without a policy, no registry
+   * is queried for one that has a digest already.
    */
   resolve(image: string, signal: AbortSignal): Promise<string>;
   /** With the pull credentials. Rejects for an image whose content cannot be used (`MCO_IMAGE_INVALID`). */
@@ -140,11 +140,11 @@ class RegistryImages implements ImageStore {
 
   async resolve(image: string, signal: AbortSignal): Promise<string> {
     const reference = readReference(image);
-    if (reference.digest !== undefined) return printImageReference(reference);
+    if (reference.digest !== undefined && !this.#isJudged()) return printImageReference(reference);
     const { digest, digests } = await this.#atSources(
       image,
-      async (place, { tag }) => {
-        const top = await manifestAt(this.#puller, place, tag ?? "latest", signal);
+      async (place, { digest: named, tag }) => {
+        const top = await manifestAt(this.#puller, place, named ?? tag ?? "latest", signal);
         const read = parseManifest(top.bytes, top.mediaType);
         const own = read.kind === "image" ? [] : [manifestFor(read, this.#options.architecture).digest];
         return { digest: top.digest, digests: [...own, top.digest] };
@@ -152,7 +152,7 @@ class RegistryImages implements ImageStore {
       signal,
     );
     await this.#admit(this.#puller, image, digests, signal);
-    return `${repositoryOf(reference)}@${digest}`;
+    return reference.digest === undefined ? `${repositoryOf(reference)}@${digest}` : printImageReference(reference);
   }
 
   async inspect(image: string, signal: AbortSignal): Promise<ImageInfo | MissingImage> {
@@ -270,6 +270,10 @@ class RegistryImages implements ImageStore {
       });
     await pushing(() => this.#pusher.putManifest(target, addition.tag, manifest, signal));
     return { digest: manifest.digest };
+  }
+
+  #isJudged(): boolean {
+    return this.#options.policy !== undefined && this.#options.verifier !== undefined;
   }
 
   /** Rejects for an image that the policy does not accept. */

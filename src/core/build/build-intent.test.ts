@@ -262,6 +262,11 @@ describe("the inputs", () => {
       default: [{ type: "insecureAcceptAnything" }],
       transports: { docker: { [scope]: [{ type: "sigstoreSigned", keyPath: "/etc/pki/release.pub" }] } },
     });
+  const demanding = (requirement: object) =>
+    JSON.stringify({
+      default: [{ type: "reject" }],
+      transports: { docker: { "b.example.com/os": [requirement] } },
+    });
   const withConfig = (more: Partial<MachineOSConfig["spec"]>) => ({ config: configOf("worker", {}, more) });
 
   test("that are good have no problem", () => {
@@ -368,6 +373,19 @@ describe("the inputs", () => {
       code: "SignatureKeyMissing",
       severity: "error",
       facts: { policy: verifiedBy("x.example.com"), kernelType: "realtime", extensionsImage: "x.example.com/packages" },
+    },
+    { code: "SignatureUnverifiable", severity: "error", facts: { policy: demanding({ type: "signedBy" }) } },
+    {
+      code: "SignatureUnverifiable",
+      severity: "error",
+      facts: { policy: demanding({ type: "sigstoreSigned", keyData: "aw==", rekorPublicKeyPath: "/etc/rekor.pub" }) },
+    },
+    {
+      code: "SignatureUnverifiable",
+      severity: "error",
+      facts: {
+        policy: demanding({ type: "sigstoreSigned", keyData: "aw==", signedIdentity: { type: "matchExact" } }),
+      },
     },
     { code: "PushTokenDenied", severity: "warning", facts: { mayPush: "denied", pushDenials: 3 } },
     { code: "PushTokenDenied", severity: "error", facts: { mayPush: "denied", pushDenials: 4 } },

@@ -4,7 +4,7 @@ import { annotations } from "../../api/names.ts";
 import type { ContainerfileReading } from "./build-containerfile.ts";
 import { readContainerfile } from "./build-containerfile.ts";
 import { parseImageReference, repositoryOf } from "../images/image-reference.ts";
-import { keyFilesFor } from "../images/signature-policy.ts";
+import { needsOfVerification } from "../images/signature-policy.ts";
 import { isMaterialised, machineOSConfigOf, switchOf } from "../config/opt-in.ts";
 import { supportedExtensions } from "../config/validate-machine-config.ts";
 import type { ContentMode } from "../config/node-config.ts";
@@ -466,11 +466,11 @@ function baseProblems(facts: InputFacts): readonly InputProblem[] {
         `osImageURL ${facts.osImage} names no digest: the image that it stands for now is taken`,
       ),
     );
-  return [...problems, ...keyProblems(facts)];
+  return [...problems, ...signatureProblems(facts)];
 }
 
-/** Keys that the images of a build must be verified with, and that only the machines have. */
-function keyProblems({
+/** What a build would need to verify its images as the machines do, and does not have. */
+function signatureProblems({
   policy,
   osImage,
   extensions,
@@ -484,13 +484,31 @@ function keyProblems({
     ...(takesPackages ? [{ field: "baseOSExtensionsContainerImage", image: extensionsImage }] : []),
   ].flatMap(({ field, image }) => {
     const read = parseImageReference(image);
-    const paths = read.verdict === "refused" ? [] : keyFilesFor(policy, read.reference);
-    return [...new Set(paths)].map((path) =>
-      error(
-        "SignatureKeyMissing",
-        `/etc/containers/policy.json has ${field} ${image} verified with ${path}, which the configuration does not bring, so that a build cannot verify it; bring the file with a MachineConfig of the pool, or write the key into the policy as keyData`,
+    if (read.verdict === "refused") return [];
+    const { paths, unsupported, exact } = needsOfVerification(policy, read.reference);
+    const demand = `/etc/containers/policy.json demands of ${field} ${image}`;
+    return [
+      ...paths.map((path) =>
+        error(
+          "SignatureKeyMissing",
+          `/etc/containers/policy.json has ${field} ${image} verified with ${path}, which the configuration does not bring, so that a build cannot verify it; bring the file with a MachineConfig of the pool, or write the key into the policy as keyData`,
+        ),
       ),
-    );
+      ...unsupported.map((requirement) =>
+        error(
+          "SignatureUnverifiable",
+          `${demand} what the builder cannot verify, ${requirement}; demand sigstoreSigned with keyData or keyPath, or have the pool built from an image of a scope that demands it`,
+        ),
+      ),
+      ...(exact
+        ? [
+            error(
+              "SignatureUnverifiable",
+              `${demand} a signature for exactly its name (matchExact), and builds take the image by its digest; write matchRepoDigestOrExact`,
+            ),
+          ]
+        : []),
+    ];
   });
 }
 

@@ -5,7 +5,7 @@ import {
   type FoundSignature,
   type SignaturePolicy,
   judgeImage,
-  keyFilesFor,
+  needsOfVerification,
   keysToVerify,
   parseSignaturePolicy,
   requirementsFor,
@@ -419,17 +419,17 @@ describe("the keys of a policy, away from the machine that it is for", () => {
 
   test("a key that it does not bring is named for the images that need it [signature-policy-keys-2]", () => {
     const missing = known({ type: "sigstoreSigned", keyPaths: ["/etc/pki/a.pub", "/etc/pki/none.pub"] });
-    expect(keyFilesFor(missing, image)).toEqual(["/etc/pki/a.pub", "/etc/pki/none.pub"]);
+    expect(needsOfVerification(missing, image).paths).toEqual(["/etc/pki/a.pub", "/etc/pki/none.pub"]);
     const scoped = { "r.example": [{ type: "sigstoreSigned", keyPath: "/etc/pki/none.pub" }] };
     const text = JSON.stringify({ default: [{ type: "reject" }], transports: { docker: scoped } });
-    expect(keyFilesFor(text, image)).toEqual(["/etc/pki/none.pub"]);
-    expect(keyFilesFor(text, reference(`other.example/os@${digest}`))).toEqual([]);
+    expect(needsOfVerification(text, image).paths).toEqual(["/etc/pki/none.pub"]);
+    expect(needsOfVerification(text, reference(`other.example/os@${digest}`)).paths).toEqual([]);
   });
 
   test("a text that is no policy stays as it is [signature-policy-keys-3]", () => {
     for (const text of ["{", '{"default":[{"type":"sigstoreSigned","keyPath":"/etc/pki/a.pub"}],"default":[]}', "[]"]) {
       expect(withKnownKeys(text, (path) => files.get(path))).toBe(text);
-      expect(keyFilesFor(text, image)).toEqual([]);
+      expect(needsOfVerification(text, image).paths).toEqual([]);
     }
   });
 });

@@ -136,11 +136,30 @@ export function withKnownKeys(text: string, fileOf: (path: string) => string | u
   });
 }
 
-/** The paths of the keys that an image must be verified with. None for a text that is no policy. */
-export function keyFilesFor(text: string, reference: ImageReference): readonly string[] {
+/** What verifying an image takes beside its signatures; nothing for a text that is no policy. */
+export interface VerificationNeeds {
+  /** Files of keys. */
+  readonly paths: readonly string[];
+  /** Requirements that this suite cannot check, by name. */
+  readonly unsupported: readonly string[];
+  /** A signature must be for the image's very name: of no use for an image that is taken by its digest. */
+  readonly exact: boolean;
+}
+
+export function needsOfVerification(text: string, reference: ImageReference): VerificationNeeds {
   const reading = parseSignaturePolicy(text);
-  if (reading.verdict === "refused") return [];
-  return keysToVerify(reading.policy, reference).flatMap((key) => ("path" in key ? [key.path] : []));
+  if (reading.verdict === "refused") return { paths: [], unsupported: [], exact: false };
+  const { requirements } = requirementsFor(reading.policy, reference);
+  const keys = keysToVerify(reading.policy, reference);
+  return {
+    paths: [...new Set(keys.flatMap((key) => ("path" in key ? [key.path] : [])))],
+    unsupported: [
+      ...new Set(requirements.flatMap((requirement) => (requirement.type === "unsupported" ? [requirement.name] : []))),
+    ],
+    exact: requirements.some(
+      (requirement) => requirement.type === "sigstoreSigned" && requirement.identity.type === "matchExact",
+    ),
+  };
 }
 
 /**
