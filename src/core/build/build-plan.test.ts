@@ -113,6 +113,17 @@ describe("the cheapest way to an image", () => {
     expect(planBuild(facts([running("worker")]))).toMatchObject({ strategy: "reuse", state: "running" });
   });
 
+  test("a build that was waited for in vain is not waited for once more [build-plan-waits-2]", () => {
+    const waited = (from: string) =>
+      build("w", {
+        phase: "Interrupted",
+        has: { [annotations.buildStrategy]: "reuse", [annotations.reusedFrom]: from },
+      });
+    const running = build("x", { phase: "Building", config: "infra" });
+    expect(planBuild(facts([running, waited("x")])).strategy).toBe("build");
+    expect(planBuild(facts([running, waited("y")]))).toMatchObject({ strategy: "reuse", state: "running" });
+  });
+
   test("one that only waits for another is no run", () => {
     expect(
       planBuild(facts([build("x", { phase: "Building", has: { [annotations.buildStrategy]: "reuse" } })])).strategy,

@@ -177,7 +177,11 @@ function planReuse(facts: PlanFacts, turnedDown: RejectedStrategy[]): BuildPlan 
       because: `${finished.metadata.name} has made an image of this key`,
       turnedDown,
     };
-  const running = candidates.find((build) => isWaitedFor(build, machineOSConfig));
+  // Whoever makes a MachineOSConfig again and again has builds again and again of which nothing is known yet.
+  const inVain = new Set(own.filter(isAttached).map((build) => of(build, annotations.reusedFrom)));
+  const running = candidates.find(
+    (build) => isWaitedFor(build, machineOSConfig) && (own.includes(build) || !inVain.has(build.metadata.name)),
+  );
   if (running !== undefined)
     return {
       strategy: "reuse",
