@@ -14,8 +14,9 @@ const access: ImageAccess = {
 };
 const image = `r.example.com/os@sha256:${"a".repeat(64)}`;
 
-/** A registry that never answers, and counts who waits for it. */
-function harness() {
+/** A registry that never answers, and counts who waits for it. Searches for files are answered as `files` says. */
+function harness(files?: (signal: AbortSignal) => Promise<ReadonlyMap<string, Uint8Array>>) {
+  const stop = new AbortController();
   const clock = heldClock();
   const asked: string[] = [];
   let waiting = 0;
@@ -31,18 +32,23 @@ function harness() {
   const images: Images = {
     resolve: silent,
     inspect: silent,
-    readFiles: (name, _, signal) => silent(name, signal),
+    readFiles(name, _, signal) {
+      if (files === undefined) return silent(name, signal);
+      asked.push(name);
+      return files(signal);
+    },
     delete: silent,
     mayPush: silent,
     isWorldReadable: silent,
   };
-  return { clock, asked, waiting: () => waiting, open: withDeadlines(() => images, clock) };
+  return { clock, asked, stop, waiting: () => waiting, open: withDeadlines(() => images, clock, stop.signal) };
 }
 
-const queries: Readonly<Record<keyof Images, (images: Images, signal?: AbortSignal) => Promise<unknown>>> = {
+const queries: Readonly<
+  Record<Exclude<keyof Images, "readFiles">, (images: Images, signal?: AbortSignal) => Promise<unknown>>
+> = {
   resolve: (images, signal = never) => images.resolve(image, signal),
   inspect: (images, signal = never) => images.inspect(image, signal),
-  readFiles: (images, signal = never) => images.readFiles(image, [], signal),
   delete: (images, signal = never) => images.delete(image, signal),
   mayPush: (images, signal = never) => images.mayPush("r.example.com/os", signal),
   isWorldReadable: (images, signal = never) => images.isWorldReadable("r.example.com/os", signal),
@@ -96,5 +102,42 @@ describe("a registry that does not answer", () => {
     await expect(first).rejects.toThrow("the process ends");
     void outcome(open(access).resolve("r.example.com/os:1", never));
     expect(asked.length).toBe(2);
+  });
+
+  test("a search for files goes on while nobody waits, and whoever asks again has what it found [os-builder-images-4]", async () => {
+    let found: ((files: ReadonlyMap<string, Uint8Array>) => void) | undefined;
+    const { clock, asked, open } = harness(() => new Promise((resolve) => (found = resolve)));
+    const search = () => outcome(open(access).readFiles(image, ["/etc/passwd"], never));
+    const first = search();
+    clock.pass(31_000);
+    expect(await first).toBe("MCO_IMAGE_UNREACHABLE");
+    clock.pass(1_800_000);
+    const second = search();
+    const files = new Map([["/etc/passwd", new Uint8Array()]]);
+    found?.(files);
+    expect([await second, asked.length]).toEqual([files, 1]);
+  });
+
+  test("a search ends after an hour, with its caller's patience only for the caller, and with the builder [os-builder-images-5]", async () => {
+    const { clock, asked, waiting, stop, open } = harness();
+    const search = () => outcome(open(access).readFiles(image, [], never));
+    const first = search();
+    clock.pass(31_000);
+    expect([await first, waiting()]).toEqual(["MCO_IMAGE_UNREACHABLE", 1]);
+    clock.pass(3_600_000);
+    expect([await search(), waiting(), asked.length]).toEqual(["MCO_IMAGE_UNREACHABLE", 0, 1]);
+    const again = search();
+    expect([waiting(), asked.length]).toEqual([1, 2]);
+    stop.abort(new Error("the builder ends"));
+    await again;
+    expect(waiting()).toBe(0);
+  });
+
+  test("sixteen searches go on at once [os-builder-images-6]", async () => {
+    const { asked, waiting, open } = harness();
+    const search = (number: number) => outcome(open(access).readFiles(`r${number}.example.com/os`, [], never));
+    for (let number = 0; number < 16; number += 1) void search(number);
+    expect(await search(16)).toBe("MCO_IMAGE_UNREACHABLE");
+    expect([waiting(), asked.length]).toEqual([16, 16]);
   });
 });

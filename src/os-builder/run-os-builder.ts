@@ -206,7 +206,7 @@ export const osBuilderControllers = (
 async function runTerm(options: OsBuilderOptions, progress: Progress, term: AbortSignal): Promise<void> {
   progress.leads = true;
   const { log, stillMs } = options;
-  const images = withDeadlines(options.images, options.clock);
+  const images = withDeadlines(options.images, options.clock, term);
   const kube = options.kube.within(term);
   const backends = options.backends(kube, term);
   const onSynced = (caches: Caches) => {
