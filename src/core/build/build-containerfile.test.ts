@@ -278,6 +278,13 @@ describe("the rendered Containerfile", () => {
     ]);
     expect(stepsOfContainerfile(text).at(-1)?.instruction).toBe("RUN two &&   three");
   });
+
+  test("words and markers without number are read in time in proportion to them [build-containerfile-long-1]", () => {
+    const triggers = readContainerfile(`FROM os\n${"ONBUILD ".repeat(200_000)}COPY --from=dir:/x /x /x\n`);
+    expect(triggers).toMatchObject({ verdict: "refused" });
+    const comments = "# step: none\nRUN true\n".repeat(50_000);
+    expect(stepsOfContainerfile(`# step: context\n# step: user\n${comments}`).length).toBe(50_000);
+  });
 });
 
 test("every image that a text names is known before its steps run, with the step that names it first", () => {

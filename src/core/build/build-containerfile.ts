@@ -261,8 +261,10 @@ export function stepsOfContainerfile(rendered: string): readonly StepInstruction
   const markers = stepMarkers(rendered);
   const read = readInstructions(rendered);
   let custom = 0;
+  let passed = 0;
   return (read.verdict === "read" ? read.instructions : []).map((each) => {
-    const step = markers.findLast(({ line }) => line < each.line)?.step ?? "context";
+    while ((markers[passed]?.line ?? Infinity) < each.line) passed += 1;
+    const step = markers[passed - 1]?.step ?? "context";
     const isUser = step === "user";
     if (isUser) custom += 1;
     return { ...each, instruction: `${each.name} ${each.arguments}`, step: isUser ? `user:${custom}` : step };

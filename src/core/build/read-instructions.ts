@@ -69,12 +69,13 @@ export function readInstructions(text: string): InstructionReading {
 
 /** The instruction that an `ONBUILD` holds, and every other one itself. */
 export function innerInstruction<T extends Pick<Instruction, "name" | "arguments">>(instruction: T): T {
-  let inner = instruction;
-  while (inner.name === "ONBUILD") {
-    const [, name = "", rest = ""] = /^(\S+)\s*([\s\S]*)$/.exec(inner.arguments) ?? [];
-    inner = { ...inner, name: name.toUpperCase(), arguments: rest };
-  }
-  return inner;
+  if (instruction.name !== "ONBUILD") return instruction;
+  // From word to word, without a copy of what follows for each.
+  const word = /(\S*)\s*/y;
+  const nextWord = () => word.exec(instruction.arguments)?.[1]?.toUpperCase() ?? "";
+  let name = nextWord();
+  while (name === "ONBUILD") name = nextWord();
+  return { ...instruction, name, arguments: instruction.arguments.slice(word.lastIndex) };
 }
 
 interface Heredoc {
