@@ -515,6 +515,8 @@ export const hostPaths = {
   /** Any content: the next pass applies the target again and reboots. */
   force: "/run/machine-config-daemon-force",
   stateFolder: "/var/lib/machine-config-daemon",
+  /** Below it each pool has a folder with the layers of its earlier image builds. */
+  buildCaches: "/var/lib/machine-os-builder",
   /** Authorities by which a kubelet verifies the clients of the API server. */
   kubeletCa: "/etc/kubernetes/kubelet-ca.crt",
   cloudCa: "/etc/kubernetes/static-pod-resources/configmaps/cloud-config/ca-bundle.pem",

@@ -1,6 +1,7 @@
 import { hostPaths, machineTokens } from "../../api/names.ts";
 import { SectionMeter, journalFamilies } from "../../core/metrics/section-meter.ts";
 import { certificateController } from "../../daemon/certificate-controller.ts";
+import { closeBuildCaches } from "../../daemon/close-build-caches.ts";
 import { daemonController } from "../../daemon/daemon-controller.ts";
 import { newDaemonFacts } from "../../daemon/daemon-facts.ts";
 import { deliveredConfigs } from "../../daemon/delivered-configs.ts";
@@ -95,6 +96,7 @@ export async function run(args: readonly string[]): Promise<number> {
     { component: "daemon", node: nodeName, kubeconfig: values.kubeconfig, reporter: "machineconfigdaemon" },
     async (ports, signal) => {
       const host = await hostAt(rootMount);
+      await closeBuildCaches(host, ports.log, signal);
       const facts = newDaemonFacts();
       const { journal: own, past } = await openNodeJournal({ ...ports, host, nodeName, version }, signal);
       const sections = new SectionMeter();

@@ -1,3 +1,4 @@
+import { hostPaths } from "../../api/names.ts";
 import type { BuildIsolation } from "./build-settings.ts";
 
 /**
@@ -6,7 +7,7 @@ import type { BuildIsolation } from "./build-settings.ts";
  */
 
 /** Folder of a node below which each pool has a folder with the layers of its earlier builds. */
-export const buildCacheFolder = "/var/lib/machine-os-builder/cache";
+export const buildCacheFolder = `${hostPaths.buildCaches}/cache`;
 
 /** Capabilities of the containers that run buildah, by how the pod is kept from its machine. */
 export const buildCapabilities: Readonly<Record<BuildIsolation, readonly string[]>> = {
