@@ -2,7 +2,7 @@ import { certificateAuthority, storedPair } from "../kube/certificates.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Files } from "../ports/files.ts";
 import type { Random } from "../ports/random.ts";
-import { hashPassword } from "../registry/server/registry-users.ts";
+import { hashRandomPassword } from "../registry/server/registry-users.ts";
 import { type Addresses, type Layout, ports } from "./layout.ts";
 
 /** The registry of a one-machine cluster as those see it who use it. */
@@ -53,7 +53,7 @@ export async function clusterRegistry({
     await files.write(
       `${layout.registry}/users.json`,
       JSON.stringify({
-        users: users.map(({ name, may }) => ({ name, may, password: hashPassword(passwords[name], random) })),
+        users: users.map(({ name, may }) => ({ name, may, password: hashRandomPassword(passwords[name], random) })),
       }),
       { mode: 0o600 },
     );

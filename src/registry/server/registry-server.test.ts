@@ -2,18 +2,19 @@ import { mkdtemp, readdir, rm, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { hashPassword } from "../../../test/support/registry/hash-password.ts";
 import { systemClock, systemFiles, systemRandom } from "../../ports/node/index.ts";
 import { blobFolder } from "../node/blob-folder.ts";
 import { deriveKey } from "../node/derive-key.ts";
 import { digestOf } from "../registry-client.ts";
 import type { RegistryRequest } from "./parts.ts";
 import { registryServer } from "./registry-server.ts";
-import { type DeriveKey, hashPassword, passwordCheck, readUsers } from "./registry-users.ts";
+import { type DeriveKey, hashRandomPassword, passwordCheck, readUsers } from "./registry-users.ts";
 
 const never = new AbortController().signal;
 const users = [
-  { name: "builder", password: hashPassword("pw", systemRandom, 10), may: ["pull", "push", "delete"] as const },
-  { name: "puller", password: hashPassword("pw", systemRandom, 10), may: ["pull"] as const },
+  { name: "builder", password: hashPassword("pw"), may: ["pull", "push", "delete"] as const },
+  { name: "puller", password: hashPassword("pw"), may: ["pull"] as const },
 ];
 const basic = (user: string, password = "pw") => `Basic ${Buffer.from(`${user}:${password}`).toString("base64")}`;
 const text = "some bytes of a blob";
@@ -354,7 +355,6 @@ describe("the embedded registry", () => {
 
 describe("users of a registry", () => {
   test("a password is stored only as a hash with its own salt", async () => {
-    expect(hashPassword("pw", systemRandom)).toMatch(/^scrypt:14:[0-9a-f]{32}:[0-9a-f]{64}$/);
     expect(users[0]?.password).not.toBe(users[1]?.password);
     const check = passwordCheck(users, deriveKey);
     const unknown = { verdict: "unknown" };
@@ -394,6 +394,18 @@ describe("users of a registry", () => {
     const before = begun;
     const later = await Promise.all(Array.from({ length: 200 }, (_, i) => guess("builder", i)));
     expect([new Set(later.map(({ status }) => status)), begun]).toEqual([new Set([401]), before]);
+  });
+
+  test("[registry-server-27] a password that nobody can guess is compared at once, before it was ever shown and beside any number of guesses", async () => {
+    const password = Buffer.from(systemRandom.bytes(18)).toString("base64url");
+    const stored = hashRandomPassword(password, systemRandom);
+    expect(stored).toMatch(/^sha256:[0-9a-f]{32}:[0-9a-f]{64}$/);
+    const [user] = readUsers(JSON.stringify({ users: [{ name: "builder", password: stored, may: ["pull"] }] }));
+    if (user === undefined) throw new Error("there is no user");
+    const check = passwordCheck([user], () => Promise.reject(new Error("a key was derived")));
+    const guesses = Array.from({ length: 200 }, (_, i) => check("builder", `wrong${i}`));
+    expect(await check("builder", password)).toEqual({ verdict: "user", user });
+    expect(new Set((await Promise.all(guesses)).map(({ verdict }) => verdict))).toEqual(new Set(["unknown"]));
   });
 
   test.for([

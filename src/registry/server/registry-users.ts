@@ -1,6 +1,5 @@
-import { scrypt } from "@noble/hashes/scrypt.js";
 import { sha256 } from "@noble/hashes/sha2.js";
-import { bytesToHex, hexToBytes, utf8ToBytes } from "@noble/hashes/utils.js";
+import { bytesToHex, concatBytes, hexToBytes, utf8ToBytes } from "@noble/hashes/utils.js";
 import { McoError } from "../../api/errors.ts";
 import type { Random } from "../../ports/random.ts";
 
@@ -8,21 +7,22 @@ export type RegistryRight = "pull" | "push" | "delete";
 
 export interface RegistryUser {
   readonly name: string;
-  /** `scrypt:<log2 N>:<salt>:<hash>`, in hex. */
+  /** `scrypt:<log2 N>:<salt>:<hash>`, in hex; of a password that nobody can guess `sha256:<salt>:<hash>`. */
   readonly password: string;
   readonly may: readonly RegistryRight[];
 }
 
 /** Cost of one guess: 16 MiB and some 50 ms (RFC 7914). */
 const cost = { log2N: 14, r: 8, p: 1, dkLen: 32 } as const;
+const randomPattern = /^sha256:([0-9a-f]{32}):([0-9a-f]{64})$/;
 const passwordPattern = /^scrypt:(1[0-8]):([0-9a-f]{32}):([0-9a-f]{64})$/;
 /** Guesses that wait for the one under way, of all clients together; others are told to come again. */
 const maxWaiting = 16;
 
-/** @param log2N less costs less, for who guesses too. */
-export function hashPassword(password: string, random: Random, log2N: number = cost.log2N): string {
+/** Hash of a password that is at least 16 random bytes: no number of guesses finds it, so that a guess may be cheap. */
+export function hashRandomPassword(password: string, random: Random): string {
   const salt = random.bytes(16);
-  return `scrypt:${log2N}:${bytesToHex(salt)}:${bytesToHex(scrypt(utf8ToBytes(password), salt, { N: 2 ** log2N, r: cost.r, p: cost.p, dkLen: cost.dkLen }))}`;
+  return `sha256:${bytesToHex(salt)}:${bytesToHex(sha256(concatBytes(salt, utf8ToBytes(password))))}`;
 }
 
 /** Reads a file of users. @throws McoError `MCO_REGISTRY_USERS_INVALID` */
@@ -40,8 +40,8 @@ export function readUsers(text: string): readonly RegistryUser[] {
     const { name, password, may } = user ?? {};
     if (typeof name !== "string" || !/^[A-Za-z0-9._-]{1,64}$/.test(name))
       throw invalid(`users[${index}].name is no name`);
-    if (typeof password !== "string" || !passwordPattern.test(password))
-      throw invalid(`users[${index}].password is no hash by scrypt`);
+    if (typeof password !== "string" || !(passwordPattern.test(password) || randomPattern.test(password)))
+      throw invalid(`users[${index}].password is no hash by scrypt or sha256`);
     if (!Array.isArray(may) || may.some((right) => !["pull", "push", "delete"].includes(right)))
       throw invalid(`users[${index}].may is no list of pull, push, delete`);
     return { name, password, may };
@@ -78,7 +78,7 @@ class Guesses {
 
 /**
  * Authenticates by name and password. A user has one password: once it was shown, others are compared with it, so that
- * wrong ones cost a user nothing. Until then each costs a guess. Names that nobody has take the same time, and no place of
+ * wrong ones cost a user nothing. Until then each costs a guess, unless the password is one that nobody can guess. Names that nobody has take the same time, and no place of
  * those who have one.
  */
 export function passwordCheck(
@@ -92,6 +92,11 @@ export function passwordCheck(
     const user = users.find((one) => one.name === name);
     const verdictOf = (isRight: boolean): Checked =>
       isRight && user !== undefined ? { verdict: "user", user } : { verdict: "unknown" };
+    const [, randomSalt, randomHash = ""] = randomPattern.exec(user?.password ?? "") ?? [];
+    if (randomSalt !== undefined)
+      return verdictOf(
+        equal(sha256(concatBytes(hexToBytes(randomSalt), utf8ToBytes(password))), hexToBytes(randomHash)),
+      );
     const digest = sha256(utf8ToBytes(password));
     const known = user === undefined ? undefined : shown.get(user);
     if (known !== undefined) return verdictOf(equal(digest, known));

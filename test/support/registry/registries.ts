@@ -12,7 +12,7 @@ import { deriveKey } from "../../../src/registry/node/derive-key.ts";
 import { httpsWire } from "../../../src/registry/node/https-wire.ts";
 import { listenRegistry } from "../../../src/registry/node/registry-listener.ts";
 import { registryServer } from "../../../src/registry/server/registry-server.ts";
-import { hashPassword } from "../../../src/registry/server/registry-users.ts";
+import { hashPassword } from "./hash-password.ts";
 import type { Identity } from "../test-pki.ts";
 import { authJson } from "./settings.ts";
 
@@ -35,8 +35,8 @@ export interface RunningRegistry {
 }
 
 const users = [
-  { name: "builder", password: hashPassword(password, systemRandom, 10), may: ["pull", "push", "delete"] as const },
-  { name: "puller", password: hashPassword(password, systemRandom, 10), may: ["pull"] as const },
+  { name: "builder", password: hashPassword(password), may: ["pull", "push", "delete"] as const },
+  { name: "puller", password: hashPassword(password), may: ["pull"] as const },
 ];
 
 /** The embedded registry, in this process. Users: `builder`, and `puller`, who only pulls. */
