@@ -5,6 +5,7 @@
 import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { stringify } from "yaml";
+import { gateKeyword } from "../src/api/feature-sets.ts";
 import { definedResources, errorCodes } from "../src/api/index.ts";
 import { group } from "../src/api/names.ts";
 import { healthReasons, bookSections, reportReasons } from "../src/api/books/report-table.ts";
@@ -138,6 +139,7 @@ interface Node {
   readonly properties?: Readonly<Record<string, Node>>;
   readonly items?: Node;
   readonly required?: readonly string[];
+  readonly [gateKeyword]?: string;
 }
 
 function fields(node: Node, path: string, depth: number): readonly string[] {
@@ -150,7 +152,12 @@ function fields(node: Node, path: string, depth: number): readonly string[] {
           : (child.type ?? "integer or string")
         : child.enum.map((value) => `\`${value}\``).join(", ");
     const required = node.required?.includes(name) === true ? "yes" : "";
-    const row = `| \`${here}\` | ${type} | ${required} | ${child.description ?? ""} |`;
+    const gate = child[gateKeyword];
+    const meaning = [
+      ...(child.description === undefined ? [] : [child.description]),
+      ...(gate === undefined ? [] : [`On clusters with the feature \`${gate}\` alone.`]),
+    ].join(" ");
+    const row = `| \`${here}\` | ${type} | ${required} | ${meaning} |`;
     return depth === 0
       ? [row]
       : [

@@ -8,7 +8,7 @@ import {
 } from "../api/foreign/kubernetes.ts";
 import { configGroup, joinNamespace, labels, namespace, objects } from "../api/names.ts";
 import { type KubeObject, type Resource, keyOf } from "../api/schema/object.ts";
-import { openshift } from "../api/foreign/openshift.ts";
+import { type FeatureGate, openshift } from "../api/foreign/openshift.ts";
 import { InternalReleaseImage } from "../api/kinds/internal-release-image.ts";
 import { OSImageStream } from "../api/kinds/os-image-stream.ts";
 import { textOfBase64 } from "../core/render/base-configs.ts";
@@ -101,7 +101,7 @@ export function sourceWatches(everything: () => readonly string[]): readonly Wat
       keep: keepDefinition,
       concerns: ({ before, after }) => (before === undefined || after === undefined ? everything() : []),
     }),
-    ...[...Object.values(sources), openshift.APIServer].map((resource) =>
+    ...[...Object.values(sources), openshift.APIServer, openshift.FeatureGate].map((resource) =>
       watching({ resource, optional: true, concerns: everything }),
     ),
     // Of these only what there is counts, and of these few.
@@ -190,18 +190,24 @@ export async function observeSources(
   };
 }
 
-/** The TLS settings of the cluster; `undefined` if it has none. */
-export async function observeTlsProfile(context: Context): Promise<TlsSecurityProfile | undefined> {
+/** The one object of one of OpenShift's kinds; `undefined` where the cluster has none. */
+async function observeSingleton<T extends KubeObject>(resource: Resource<T>, context: Context): Promise<T | undefined> {
   const { caches, kube } = context;
-  const { plural, group } = openshift.APIServer;
-  const cached = caches.of(openshift.APIServer).get(one);
+  const { plural, group } = resource;
+  const cached = caches.of(resource).get(one);
   if (cached === undefined && caches.of(kubernetes.CustomResourceDefinition).get(`${plural}.${group}`) === undefined)
     return undefined;
   // A newly installed kind is not watched yet.
-  return (
-    (cached ?? (await kube.get(openshift.APIServer, { name: one }, context)))?.spec?.tlsSecurityProfile ?? undefined
-  );
+  return cached ?? kube.get(resource, { name: one }, context);
 }
+
+/** The TLS settings of the cluster; `undefined` if it has none. */
+export const observeTlsProfile = async (context: Context): Promise<TlsSecurityProfile | undefined> =>
+  (await observeSingleton(openshift.APIServer, context))?.spec?.tlsSecurityProfile ?? undefined;
+
+/** The features that the cluster chose; `undefined` where it could choose none. */
+export const observeFeatureGate = (context: Context): Promise<FeatureGate | undefined> =>
+  observeSingleton(openshift.FeatureGate, context);
 
 /** How kubeadm's cluster is reached; `undefined` elsewhere. */
 export const observeClusterInfo = ({ caches }: Context): ConfigMap | undefined =>

@@ -118,7 +118,7 @@ const operator: Rights = {
     // names.
     rule(configGroup, ["infrastructures", "networks", "dnses", "proxies", "images"], read),
     // How TLS is spoken.
-    rule(configGroup, ["apiservers"], read),
+    rule(configGroup, ["apiservers", "featuregates"], read),
     // The creator of a policy with parameters must be able to read them.
     rule(configGroup, ["clusterversions"], read),
     rule(group, ["osimagestreams", "internalreleaseimages"], read),

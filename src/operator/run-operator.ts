@@ -1,6 +1,8 @@
 import { definedResources } from "../api/index.ts";
+import { type ApiGate, apiGatesOf } from "../api/feature-sets.ts";
 import { kubernetes } from "../api/foreign/kubernetes.ts";
-import { configGroup, fieldManagers, namespace, operatorGroup } from "../api/names.ts";
+import { openshift } from "../api/foreign/openshift.ts";
+import { configGroup, fieldManagers, namespace, objects, operatorGroup } from "../api/names.ts";
 import { runControllers } from "../kube/controller.ts";
 import type { EventRecorder } from "../kube/event-recorder.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
@@ -49,11 +51,14 @@ export async function runOperator(options: RunOperatorOptions, signal: AbortSign
 
 async function installKinds(options: RunOperatorOptions, signal: AbortSignal): Promise<void> {
   const { kube, clock, log } = options;
+  // Known before the first kind is written: what a definition lacks is lost in objects, too.
+  let gates: ReadonlySet<ApiGate> | undefined;
   for (const resource of definedResources) {
     for (;;) {
       if (signal.aborted) return;
       try {
-        const crd = resource.crd();
+        gates ??= apiGatesOf(await kube.get(openshift.FeatureGate, { name: objects.clusterSingleton }, { signal }));
+        const crd = resource.crd(gates);
         const foreign = resource.group === operatorGroup || resource.group === configGroup;
         const existing = foreign
           ? await kube.get(kubernetes.CustomResourceDefinition, crd.metadata, { signal })

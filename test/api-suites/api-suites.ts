@@ -1,19 +1,28 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { apiGates, apiGatesOf } from "../../src/api/feature-sets.ts";
 import { definedResources } from "../../src/api/index.ts";
 import { openshiftKinds } from "../../src/cluster/openshift-kinds.ts";
 import { Api, type ApiTarget } from "../contract/api-target.ts";
 import { agreement } from "./agreement.ts";
 import { playSuite } from "./play-suite.ts";
-import { type Suite, defaultGates, hasSuites, readSuites } from "./read-suites.ts";
+import { type Suite, featureSets, hasSuites, readSuites } from "./read-suites.ts";
 
 const own = definedResources.map((resource) => resource.crd());
 const definitions = new Map([...own, ...openshiftKinds].map((crd) => [crd.metadata.name, crd]));
 /** Of OpenShift's kinds a cluster has what its default features have. */
 const isPlayed = ({ definition, gates }: Suite, inDefault: ReadonlySet<string>) =>
-  own.some(({ metadata }) => metadata.name === definition) ||
+  definedResources.some(({ plural, group }) => definition === `${plural}.${group}`) ||
   gates.every((gate) => (gate.startsWith("-") ? !inDefault.has(gate.slice(1)) : inDefault.has(gate)));
+/** The definition of a kind on a cluster with the features of a suite. */
+const definitionFor = ({ definition, gates }: Suite) =>
+  definedResources
+    .find(({ plural, group }) => definition === `${plural}.${group}`)
+    ?.crd(apiGatesOf({ status: { featureGates: [{ enabled: gates.map((name) => ({ name })) }] } })) ??
+  definitions.get(definition);
 const suites = hasSuites
-  ? readSuites(new Set(definitions.keys())).filter((suite) => isPlayed(suite, defaultGates()))
+  ? readSuites(new Set(definitions.keys())).filter((suite) =>
+      isPlayed(suite, featureSets().get("Default") ?? new Set()),
+    )
   : [];
 
 interface Running {
@@ -37,7 +46,7 @@ export function apiSuites(server: string, start: () => Promise<Running>, { skip 
     test.for(suites)(
       "$title $version ends as on the reference, but where the table says [api-suites-1]",
       async (suite) => {
-        const definition = definitions.get(suite.definition);
+        const definition = definitionFor(suite);
         if (definition === undefined) throw new Error(`${suite.definition} is not defined`);
         const played = await playSuite(new Api(running.target), suite, definition as never);
         const known = new Set(
@@ -52,6 +61,12 @@ export function apiSuites(server: string, start: () => Promise<Running>, { skip 
         expect(played.filter(({ name, fault }) => fault === undefined && known.has(caseOf(name)))).toEqual([]);
       },
     );
+
+    test("features that decide about fields are in the sets that openshift/api puts them in [api-suites-3]", () => {
+      const inSets = (gate: string) => [...featureSets()].flatMap(([set, gates]) => (gates.has(gate) ? [set] : []));
+      for (const [gate, sets] of Object.entries(apiGates))
+        expect(inSets(gate).toSorted()).toEqual([...sets].toSorted());
+    });
 
     test("the table has the number of cases of each kind [api-suites-2]", () => {
       const counted = [...new Set(suites.map(({ definition }) => definition))].map((definition) => [

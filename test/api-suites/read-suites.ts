@@ -77,12 +77,19 @@ export function readSuites(definitions: ReadonlySet<string>): readonly Suite[] {
     });
 }
 
-/** The gates that clusters have without a choice of features. */
-export function defaultGates(): ReadonlySet<string> {
+/** The sets of features, by name, with the gates that each switches on. */
+export function featureSets(): ReadonlyMap<string, ReadonlySet<string>> {
   const folder = join(suitesFolder, "featuregates");
-  const [file = ""] = readdirSync(folder).filter((name) => name.endsWith("SelfManagedHA-Default.yaml"));
-  const { status } = readYaml(readFileSync(join(folder, file), "utf8")) as {
-    readonly status: { readonly featureGates: readonly { readonly enabled: readonly { readonly name: string }[] }[] };
-  };
-  return new Set(status.featureGates[0]?.enabled.map(({ name }) => name));
+  return new Map(
+    readdirSync(folder).flatMap((name) => {
+      const [, set] = /SelfManagedHA-(\w+)\.yaml$/.exec(name) ?? [];
+      if (set === undefined) return [];
+      const { status } = readYaml(readFileSync(join(folder, name), "utf8")) as {
+        readonly status: {
+          readonly featureGates: readonly { readonly enabled: readonly { readonly name: string }[] }[];
+        };
+      };
+      return [[set, new Set(status.featureGates[0]?.enabled.map((gate) => gate.name))] as const];
+    }),
+  );
 }

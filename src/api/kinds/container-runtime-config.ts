@@ -1,4 +1,5 @@
 import Type from "typebox";
+import { gateKeyword } from "../feature-sets.ts";
 import { type ResourceOf, defineResource } from "../schema/define-resource.ts";
 import { atomicList, int64, intOrString, labelSelector, looseConditionList, oneOf } from "../schema/schema.ts";
 
@@ -46,7 +47,9 @@ export const ContainerRuntimeConfig = defineResource({
       additionalLayerStores: stores(5),
       additionalImageStores: stores(10),
       additionalArtifactStores: stores(10),
-      containerGomaxprocsBehavior: Type.Optional(oneOf(["Autosize", "Disabled"])),
+      containerGomaxprocsBehavior: Type.Optional(
+        oneOf(["Autosize", "Disabled"], { [gateKeyword]: "GomaxprocsInjection" }),
+      ),
     }),
   }),
   status: Type.Object({

@@ -1,4 +1,5 @@
 import Type from "typebox";
+import { gateKeyword } from "../feature-sets.ts";
 import { type ResourceOf, defineResource } from "../schema/define-resource.ts";
 import { anyObject, atomicList, int64, labelSelector, looseConditionList, oneOf, setOf } from "../schema/schema.ts";
 
@@ -28,7 +29,12 @@ const tlsProfile = () =>
                   "SecP256r1MLKEM768",
                   "SecP384r1MLKEM1024",
                 ]),
-                { minItems: 1, maxItems: 7, description: "Groups of the key exchange." },
+                {
+                  minItems: 1,
+                  maxItems: 7,
+                  description: "Groups of the key exchange.",
+                  [gateKeyword]: "TLSGroupPreferences",
+                },
               ),
             ),
           }),
@@ -61,7 +67,7 @@ export const KubeletConfig = defineResource({
     ),
     logLevel: Type.Optional(Type.Integer({ format: "int32", minimum: 0, maximum: 10 })),
     tlsSecurityProfile: Type.Optional(tlsProfile()),
-    systemGomaxprocsBehavior: Type.Optional(oneOf(["Autosize", "Disabled"])),
+    systemGomaxprocsBehavior: Type.Optional(oneOf(["Autosize", "Disabled"], { [gateKeyword]: "GomaxprocsInjection" })),
   }),
   status: Type.Object({
     observedGeneration: Type.Optional(int64()),

@@ -1,5 +1,6 @@
 import Type, { type Static, type TObject, type TSchema } from "typebox";
 import { Check } from "typebox/value";
+import { type ApiGate, defaultApiGates } from "../feature-sets.ts";
 import { labels, group as ownGroup } from "../names.ts";
 import type { KubeObject, ObjectMeta, Resource } from "./object.ts";
 import { structuralSchema } from "./structural-schema.ts";
@@ -59,8 +60,12 @@ export interface DefinedResource<T extends KubeObject> extends Resource<T> {
   readonly schema: TObject;
   /** The run-time check for the static type: schema only, without the CEL rules. */
   is(value: unknown): value is T;
-  /** The CustomResourceDefinition manifest, deterministic. */
-  crd(): CustomResourceManifest;
+  /**
+   * The CustomResourceDefinition manifest, deterministic.
+   *
+   * @param gates the cluster's features; absent: those of a cluster that chose none.
+   */
+  crd(gates?: ReadonlySet<ApiGate>): CustomResourceManifest;
 }
 
 export interface CustomResourceManifest extends KubeObject {
@@ -104,7 +109,7 @@ export function defineResource<Spec extends TSchema, Status extends TSchema = TO
         (value as KubeObject).apiVersion === `${group}/${version}`
       );
     },
-    crd() {
+    crd(gates = defaultApiGates) {
       return {
         apiVersion: "apiextensions.k8s.io/v1",
         kind: "CustomResourceDefinition",
@@ -124,14 +129,14 @@ export function defineResource<Spec extends TSchema, Status extends TSchema = TO
               name: former.version,
               served: false,
               storage: false,
-              schema: { openAPIV3Schema: rootOf(objectSchema(former, options), options, former.rules) },
+              schema: { openAPIV3Schema: rootOf(objectSchema(former, options), gates, options, former.rules) },
               ...(former.status === undefined ? {} : { subresources: { status: {} } }),
             })),
             {
               name: version,
               served: true,
               storage: true,
-              schema: { openAPIV3Schema: rootOf(schema, options) },
+              schema: { openAPIV3Schema: rootOf(schema, gates, options) },
               ...(options.status === undefined ? {} : { subresources: { status: {} } }),
               ...(options.columns === undefined
                 ? {}
@@ -169,10 +174,11 @@ function objectSchema(
 
 const rootOf = (
   schema: TSchema,
+  gates: ReadonlySet<ApiGate>,
   options: { readonly description: string; readonly rules?: readonly Rule[] },
   rules = options.rules,
 ) => ({
-  ...structuralSchema(schema),
+  ...structuralSchema(schema, gates),
   description: options.description,
   ...(rules === undefined ? {} : { "x-kubernetes-validations": rules }),
 });

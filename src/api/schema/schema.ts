@@ -1,9 +1,10 @@
 import Type, { type Static, type TObject, type TSchema } from "typebox";
+import type { ApiGate, gateKeyword } from "../feature-sets.ts";
 
 /** One of a closed set of strings, in the only form that CRDs accept: `enum` with a `type`. */
 export const oneOf = <const Values extends readonly string[]>(
   values: Values,
-  options: { default?: Values[number]; description?: string } = {},
+  options: { default?: Values[number]; description?: string; [gateKeyword]?: ApiGate } = {},
 ) => Type.Unsafe<Values[number]>({ type: "string", enum: values, ...options });
 
 /** A list that is merged by key, so that two appliers can own different entries. */

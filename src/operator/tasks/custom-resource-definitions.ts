@@ -1,8 +1,10 @@
 import { kubernetes } from "../../api/foreign/kubernetes.ts";
+import { apiGatesOf } from "../../api/feature-sets.ts";
 import { definedResources } from "../../api/index.ts";
 import { configGroup, labels, operatorGroup } from "../../api/names.ts";
 import type { KubeObject } from "../../api/schema/object.ts";
 import { applyManifest } from "../apply-manifest.ts";
+import { observeFeatureGate } from "../cluster-sources.ts";
 import { type OperatorTask, taskDone } from "../operator-task.ts";
 import { watchSources } from "../operator-watches.ts";
 
@@ -18,10 +20,11 @@ export const customResourceDefinitions: OperatorTask<readonly DefinedKind[], rea
   name: "CustomResourceDefinitions",
   watches: [watchSources],
 
-  observe({ caches }) {
-    const cache = caches.of(kubernetes.CustomResourceDefinition);
+  async observe(context) {
+    const cache = context.caches.of(kubernetes.CustomResourceDefinition);
+    const gates = apiGatesOf(await observeFeatureGate(context));
     return definedResources.map((resource) => {
-      const crd = resource.crd();
+      const crd = resource.crd(gates);
       const isForeign = resource.group === operatorGroup || resource.group === configGroup;
       return { crd, isForeign, existing: cache.get(crd.metadata.name) };
     });
