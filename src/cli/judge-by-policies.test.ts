@@ -77,6 +77,26 @@ const writes: Readonly<
   "pinned-image-set-without-pool": [
     { object: object(own, "PinnedImageSet", "set", { spec: {} }), field: "metadata.labels", severity: "warning" },
   ],
+  "machineosconfig-push-spec": ["OS/worker:a", "os/-a:a", "os/a__.b:a", "os:.a", `os:${"a".repeat(129)}`].map(
+    (name) => ({
+      object: object(own, "MachineOSConfig", "worker", {
+        spec: { machineConfigPool: { name: "worker" }, renderedImagePushSpec: `registry.example.com/${name}` },
+      }),
+      field: "spec.renderedImagePushSpec",
+      severity: "warning" as const,
+    }),
+  ),
+  "pinned-image-names": [
+    {
+      object: {
+        ...object(own, "PinnedImageSet", "set", {
+          spec: { pinnedImages: [{ name: `q.example/a/B@sha256:${"1".repeat(64)}` }] },
+        }),
+      },
+      field: "spec.pinnedImages",
+      severity: "warning",
+    },
+  ],
   "managed-bootimages-platform-check": [
     { object: bootImages("machinesets"), around: [infrastructure("BareMetal")], field: "spec.managedBootImages" },
   ],

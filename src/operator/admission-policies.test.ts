@@ -133,6 +133,27 @@ test("a set of pinned images without labels is warned of, with a label to give [
   expect(answerOf(name, set({ [labels.role]: "worker" })).verdict).toBe("allowed");
 });
 
+test("names of images that no registry has are warned of, and no other ones [admission-policies-names-1]", () => {
+  const pushTo = (name: string) =>
+    answerOf("machineosconfig-push-spec", { spec: { renderedImagePushSpec: name } } as unknown as KubeObject).verdict;
+  for (const name of [
+    "registry.example.com/os:latest",
+    "registry:5000/a/b.c_d__e--f/g:v1.2-3_A",
+    `localhost:5000/os:${"a".repeat(128)}`,
+    "image-registry.openshift-image-registry.svc:5000/openshift-machine-config-operator/os-image:latest",
+  ])
+    expect([name, pushTo(name)]).toEqual([name, "allowed"]);
+  const pinned = (...names: readonly string[]) =>
+    answerOf("pinned-image-names", {
+      spec: { pinnedImages: names.map((name) => ({ name: `${name}@sha256:${"1".repeat(64)}` })) },
+    } as unknown as KubeObject);
+  expect(pinned("quay.io/a/b", "r:5000/a").verdict).toBe("allowed");
+  expect(pinned("quay.io/a/b", "quay.io/a/B")).toMatchObject({
+    verdict: "denied",
+    message: expect.stringContaining("the name quay.io/a/B@sha256:") as string,
+  });
+});
+
 test.for([
   {
     title: "runs a release of it",

@@ -3,6 +3,7 @@ import type { KubeObject } from "../api/schema/object.ts";
 import type { Guard, GuardNeeds } from "./admission-guard.ts";
 import { type BuildPods, buildPodGuardNames, buildPodGuards } from "./build-pod-guards.ts";
 import { type OptInBounds, builderGuardNames, builderGuards } from "./builder-guards.ts";
+import { pathSegment } from "../core/images/image-reference.ts";
 import { renderedNameForm } from "../core/config/is-rendered.ts";
 import { configServerAddress } from "../core/join/pointer-config.ts";
 import { type PolicyOfUsers, policiesOfUsers } from "../core/pool/config-users.ts";
@@ -28,6 +29,10 @@ export const buildNetworkPolicy = "image-builds";
 
 /** The reference's, and this suite's before its components had policies for outgoing traffic of their own. */
 export const retiredNetworkPolicy = "allow-all-egress";
+
+/** What registries demand of a path: distribution/reference regexp.go (main). */
+const nameRules =
+  "the words of its path are lower-case letters and digits, joined by single dots, underscores or hyphens";
 
 const roles = ["master", "worker", "arbiter"];
 const quoted = (words: readonly string[]) => `[${words.map((word) => `'${word}'`).join(", ")}]`;
@@ -178,6 +183,34 @@ const guards: readonly Guard[] = [
         field: "metadata.labels",
         expression: "has(object.metadata.labels) && size(object.metadata.labels) > 0",
         message: `no pool has a PinnedImageSet without labels, and no machine fetches its images; give it a label that the machineConfigSelector of a pool selects, such as ${labels.role}: worker`,
+      },
+    ],
+  },
+  {
+    name: "machineosconfig-push-spec",
+    warns: true,
+    rule: { apiGroup: group, resources: ["machineosconfigs"], operations: ["CREATE", "UPDATE"] },
+    validations: [
+      {
+        field: "spec.renderedImagePushSpec",
+        expression: `object.spec.renderedImagePushSpec.matches(${JSON.stringify(`^[^/]+(/${pathSegment})+:\\w[\\w.-]{0,127}$`)})`,
+        message: `no registry takes an image of this name, and nothing is built; ${nameRules}, such as registry.example.com/images/worker:latest`,
+      },
+    ],
+  },
+  {
+    name: "pinned-image-names",
+    warns: true,
+    rule: { apiGroup: group, resources: ["pinnedimagesets"], operations: ["CREATE", "UPDATE"] },
+    variables: {
+      strange: `has(object.spec.pinnedImages) ? object.spec.pinnedImages.filter(i, !i.name.matches(${JSON.stringify(`^[^/]+(/${pathSegment})+@`)})).map(i, i.name) : []`,
+    },
+    validations: [
+      {
+        field: "spec.pinnedImages",
+        expression: "size(variables.strange) == 0",
+        message: `no registry has an image of this name, and no machine fetches it; ${nameRules}`,
+        messageExpression: `'no registry has an image of the name ' + variables.strange[0] + ', and no machine fetches it; ${nameRules}'`,
       },
     ],
   },
