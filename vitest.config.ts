@@ -7,7 +7,7 @@ import { LongestFirst } from "./hack/longest-first.ts";
  */
 const secondTime = [
   "test/faults/*.test.ts",
-  "test/scenario/{books,cluster-config,crash,images,install,joining,machines,operator,pinned-images,registries,release,settings}.test.ts",
+  "test/scenario/{books,brought,cluster-config,crash,images,install,joining,machines,operator,pinned-images,registries,release,settings}.test.ts",
 ];
 /**
  * What `make test` leaves out: suites of half a minute and more, each with a neighbour in `make test` that covers the

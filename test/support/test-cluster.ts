@@ -173,6 +173,11 @@ export class TestCluster {
     });
   }
 
+  /** A command that knows no cluster. */
+  offline(...args: readonly string[]): Promise<CommandResult> {
+    return run(join(root, "bin/mco"), args, { env: { HOME: this.directory } });
+  }
+
   async mco(args: readonly string[], options: { readonly input?: string } = {}): Promise<CommandResult> {
     const [verb = "", ...rest] = args;
     const result = await run(join(root, "bin/mco"), [verb, ...rest, "--dir", this.directory], options);
