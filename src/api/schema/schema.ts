@@ -4,7 +4,7 @@ import type { ApiGate, gateKeyword } from "../feature-sets.ts";
 /** One of a closed set of strings, in the only form that CRDs accept: `enum` with a `type`. */
 export const oneOf = <const Values extends readonly string[]>(
   values: Values,
-  options: { default?: Values[number]; description?: string; [gateKeyword]?: ApiGate } = {},
+  options: { default?: Values[number]; description?: string } & Gated = {},
 ) => Type.Unsafe<Values[number]>({ type: "string", enum: values, ...options });
 
 /** A list that is merged by key, so that two appliers can own different entries. */
@@ -126,7 +126,11 @@ interface Annotated {
   readonly description?: string;
   readonly "x-kubernetes-validations"?: readonly FieldRule[];
 }
-interface ListLimits extends Annotated {
+/** Of a field that exists where the cluster has a feature. */
+interface Gated {
+  readonly [gateKeyword]?: ApiGate;
+}
+interface ListLimits extends Annotated, Gated {
   readonly maxItems?: number;
   readonly minItems?: number;
 }
