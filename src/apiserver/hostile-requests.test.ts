@@ -928,9 +928,15 @@ test("long YAML is read beside the server, and means the same [apiserver-hostile
 test("users wait for their turns, and in long lists and deletions again [apiserver-hostile-46]", async () => {
   const turns: string[] = [];
   const server = start({
-    turn: (share) => {
-      turns.push(share);
-      return Promise.resolve();
+    turns: {
+      begin(share) {
+        turns.push(share);
+        return Promise.resolve("begun");
+      },
+      goOn(share) {
+        turns.push(share);
+        return Promise.resolve();
+      },
     },
   });
   const admin = adminOf(server);
@@ -944,12 +950,23 @@ test("users wait for their turns, and in long lists and deletions again [apiserv
   };
   expect(await turnsOf(() => send(eve, "GET", `${maps}/m1`))).toBe(1);
   expect(await turnsOf(() => send(eve, "DELETE", maps))).toBe(7);
-  // Whoever goes away before the turn comes is not answered.
-  const gone = AbortSignal.abort(new Error("gone"));
-  await expect(
-    eve({ method: "POST", target: maps, headers: {}, body: '{"metadata":{"name":"x"}}' }, gone),
-  ).rejects.toThrow("gone");
-  expect((await send(admin, "GET", `${maps}/x`)).status).toBe(404);
+  server.close();
+});
+
+test("who has too many requests that wait is told to come later [apiserver-hostile-47]", async () => {
+  const server = start({
+    turns: {
+      begin: (share) => Promise.resolve(share === "eve" ? "tooMany" : "begun"),
+      goOn: () => Promise.resolve(),
+    },
+  });
+  const refused = await server.as({ name: "eve", groups: [] })(
+    { method: "GET", target: maps, headers: {} },
+    new AbortController().signal,
+  );
+  expect([refused.status, refused.headers["retry-after"]]).toEqual([429, "1"]);
+  expect(JSON.parse(String(refused.body))).toMatchObject({ kind: "Status", reason: "TooManyRequests", code: 429 });
+  expect((await send(adminOf(server), "GET", maps)).status).toBe(200);
   server.close();
 });
 

@@ -15,6 +15,7 @@ import { bodyLimitBytes } from "../http/request-body.ts";
 import { Refusal, tooManyRequests } from "../schema/status.ts";
 import type { ApiServer } from "../server.ts";
 import { type ConnectionLimits, Connections } from "./connections.ts";
+import { pipelineLimits, Pipelines } from "./pipelines.ts";
 import { type UnsentAnswers, unsentAnswers, unsentLimits, type UnsentLimits } from "./unsent-answers.ts";
 
 export interface ListenOptions {
@@ -79,6 +80,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   };
   const unsent = unsentAnswers(options.unsent ?? unsentLimits);
   const connections = new Connections(connectionLimits);
+  const pipelines = new Pipelines(pipelineLimits);
   const https = createServer(
     {
       cert: options.tls.certificate,
@@ -93,7 +95,10 @@ export async function listen(options: ListenOptions): Promise<Listener> {
       noDelay: true,
     },
     (request, response) => {
-      void serve(request, response, server, { buffered, unsent, connections, clock });
+      pipelines.add(request.socket, {
+        answer: response,
+        serve: () => void serve(request, response, server, { buffered, unsent, connections, clock }),
+      });
     },
   );
   https.maxConnections = mostConnections;

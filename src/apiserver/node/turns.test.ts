@@ -4,29 +4,43 @@ import { Turns } from "./turns.ts";
 /** A loop whose time passes only by the work of its turns. */
 function start() {
   let now = 0;
-  let next: (() => void) | undefined;
+  let rounds = 0;
+  let next: { readonly run: () => void; readonly isRound: boolean } | undefined;
   const arrivals: { rounds: number; readonly arrive: () => void }[] = [];
-  const turns = new Turns({ monotonic: () => now, afterwards: (run) => (next = run) });
+  const turns = new Turns({
+    monotonic: () => now,
+    next: (run) => (next = { run, isRound: false }),
+    afterwards: (run) => (next = { run, isRound: true }),
+  });
   const done: string[] = [];
+  const signal = new AbortController().signal;
   return {
     done,
+    turns,
+    rounds: () => rounds,
     /** Waits for a turn, and takes so long in it. */
-    work(share: string, ms: number, more?: () => void): void {
-      void turns.take(share).then(() => {
-        done.push(share);
-        now += ms;
-        more?.();
-      });
+    work(share: string, ms: number, more?: () => void, until = signal): void {
+      void turns.begin(share, until).then(
+        (outcome) => {
+          done.push(outcome === "begun" ? share : outcome);
+          now += ms;
+          more?.();
+        },
+        () => done.push(`${share} left`),
+      );
     },
     /** Something arrives some rounds of the loop later. */
     later(rounds: number, arrive: () => void): void {
       arrivals.push({ rounds, arrive });
     },
     async run(): Promise<void> {
-      for (; next !== undefined; await Promise.resolve()) {
-        for (const arrival of arrivals) if (--arrival.rounds === 0) arrival.arrive();
-        const run = next;
+      for (; next !== undefined; await new Promise((resolve) => setImmediate(resolve))) {
+        const { run, isRound } = next;
         next = undefined;
+        if (isRound) {
+          rounds += 1;
+          for (const arrival of arrivals) if (--arrival.rounds === 0) arrival.arrive();
+        }
         run();
       }
     },
@@ -67,4 +81,38 @@ test("what a user took is forgotten [apiserver-turns-3]", async () => {
   for (const share of ["eve", "bob"]) work(share, 10);
   await run();
   expect(done).toEqual(["eve", "bob"]);
+});
+
+test("turns that are short follow each other before what has arrived is read [apiserver-turns-5]", async () => {
+  const { done, work, run, rounds } = start();
+  for (let index = 0; index < 100; index += 1) work(`user-${index % 10}`, 1);
+  await run();
+  expect(done).toHaveLength(100);
+  expect(rounds()).toBeGreaterThanOrEqual(20);
+  expect(rounds()).toBeLessThan(30);
+});
+
+test("of one user only so many requests wait, and those of others do [apiserver-turns-6]", async () => {
+  const { done, work, run } = start();
+  for (let index = 0; index < 1_100; index += 1) work("eve", 0);
+  work("bob", 0);
+  await run();
+  const count = (of: string) => done.filter((one) => one === of).length;
+  expect([count("eve"), count("tooMany"), count("bob")]).toEqual([1_000, 100, 1]);
+  done.length = 0;
+  work("eve", 0);
+  await run();
+  expect(done).toEqual(["eve"]);
+});
+
+test("who goes away waits no longer, takes nobody's place and has no turn [apiserver-turns-7]", async () => {
+  const { done, work, run } = start();
+  const controller = new AbortController();
+  for (let index = 0; index < 1_000; index += 1) work("eve", 0, undefined, controller.signal);
+  controller.abort(new Error("gone"));
+  work("eve", 0, undefined, controller.signal);
+  work("eve", 0);
+  await run();
+  const count = (of: string) => done.filter((one) => one === of).length;
+  expect([count("eve"), count("tooMany"), count("eve left")]).toEqual([1, 0, 1_001]);
 });

@@ -1,8 +1,12 @@
+import type { UserTurns } from "../access/exchange.ts";
+
 /** What {@link Turns} needs of the event loop. */
 export interface Loop {
   /** Milliseconds since any origin. */
   monotonic(): number;
-  /** Calls back after the work of this turn, its promises included, and after what has arrived meanwhile. */
+  /** Calls back after the work of this turn, its promises included. */
+  next(run: () => void): void;
+  /** The same, and after what has arrived meanwhile. */
   afterwards(run: () => void): void;
 }
 
@@ -13,15 +17,23 @@ const memoryMs = 1_000;
 const longTurnMs = 20;
 const roundsToArrive = 5;
 
+/** Turns that are short follow each other for so long before what has arrived meanwhile is read. */
+const roundMs = 5;
+
+/** Requests of one share that may wait for their first turn: hundreds of times what a client sends beside each other. */
+const mostWaiting = 1_000;
+
 /**
  * Turns of the event loop, which all users share. Who waits and took the least time of late comes next, so that one request
  * of another waits for a single turn of those whose requests are long, and not for all of them.
  */
-export class Turns {
+export class Turns implements UserTurns {
   readonly #loop: Loop;
-  readonly #waiting = new Map<string, (() => void)[]>();
+  readonly #waiting = new Map<string, Set<() => void>>();
   readonly #takenMs = new Map<string, number>();
   #halvedAt: number;
+  /** When what had arrived was read last. */
+  #roundSince: number;
   /** Whose turn it is, and since when. */
   #current: { readonly share: string; readonly since: number } | undefined;
   #isRunning = false;
@@ -29,49 +41,82 @@ export class Turns {
   constructor(loop: Loop) {
     this.#loop = loop;
     this.#halvedAt = loop.monotonic();
+    this.#roundSince = this.#halvedAt;
   }
 
-  /** Resolves when it is the turn of a share; the turn lasts until the next wait for anything but a promise. */
-  take(share: string): Promise<void> {
-    return new Promise((resolve) => {
-      const waiting = this.#waiting.get(share);
-      if (waiting === undefined) this.#waiting.set(share, [resolve]);
-      else waiting.push(resolve);
-      if (this.#isRunning) return;
+  /** The turn lasts until the next wait for anything but a promise. */
+  async begin(share: string, signal: AbortSignal): Promise<"begun" | "tooMany"> {
+    if ((this.#waiting.get(share)?.size ?? 0) >= mostWaiting) return "tooMany";
+    await this.#take(share, signal);
+    return "begun";
+  }
+
+  goOn(share: string, signal: AbortSignal): Promise<void> {
+    return this.#take(share, signal);
+  }
+
+  #take(share: string, signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const waiting = this.#waiting.get(share) ?? new Set<() => void>();
+    this.#waiting.set(share, waiting);
+    const begin = () => {
+      signal.removeEventListener("abort", leave);
+      resolve();
+    };
+    const leave = () => {
+      waiting.delete(begin);
+      if (waiting.size === 0 && this.#waiting.get(share) === waiting) this.#waiting.delete(share);
+      reject(signal.reason as Error);
+    };
+    signal.addEventListener("abort", leave, { once: true });
+    waiting.add(begin);
+    if (!this.#isRunning) {
       this.#isRunning = true;
-      this.#loop.afterwards(() => this.#next());
-    });
+      this.#read(1);
+    }
+    return promise;
   }
 
   /** The turn is over. */
   #next(): void {
     const now = this.#loop.monotonic();
-    this.#forget(now);
     let tookMs = 0;
     if (this.#current !== undefined) {
       const { share, since } = this.#current;
       tookMs = now - since;
       this.#takenMs.set(share, (this.#takenMs.get(share) ?? 0) + tookMs);
+      this.#current = undefined;
     }
-    this.#rest(tookMs < longTurnMs ? 0 : roundsToArrive);
+    if (tookMs >= longTurnMs) this.#read(roundsToArrive);
+    else if (now - this.#roundSince >= roundMs) this.#read(1);
+    else this.#begin();
   }
 
-  #rest(rounds: number): void {
-    if (rounds === 0) this.#begin();
-    else this.#loop.afterwards(() => this.#rest(rounds - 1));
+  /** Reads what has arrived. */
+  #read(rounds: number): void {
+    if (rounds > 0) {
+      this.#loop.afterwards(() => this.#read(rounds - 1));
+      return;
+    }
+    this.#roundSince = this.#loop.monotonic();
+    this.#begin();
   }
 
   #begin(): void {
+    this.#forget(this.#loop.monotonic());
     const share = this.#patientest();
-    this.#current = share === undefined ? undefined : { share, since: this.#loop.monotonic() };
     if (share === undefined) {
       this.#isRunning = false;
       return;
     }
-    const waiting = this.#waiting.get(share) ?? [];
-    waiting.shift()?.();
-    if (waiting.length === 0) this.#waiting.delete(share);
-    this.#loop.afterwards(() => this.#next());
+    this.#current = { share, since: this.#loop.monotonic() };
+    const waiting = this.#waiting.get(share) ?? new Set();
+    const [begin] = waiting;
+    if (begin !== undefined) waiting.delete(begin);
+    if (waiting.size === 0) this.#waiting.delete(share);
+    begin?.();
+    this.#loop.next(() => this.#next());
   }
 
   /** Of those who wait, the share that took the least time. */

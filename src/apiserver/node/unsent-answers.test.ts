@@ -119,13 +119,18 @@ test("who goes away, before or after the answer, keeps no room [apiserver-unsent
     await read(answer);
     return answer.statusCode;
   };
-  /** Asks three times on one connection, where the later answers wait for the first. */
+  /** Asks on three connections, and reads nothing. */
   const open = async (target: string) => {
-    const socket = connect({ port: Number(new URL(url).port), host: "127.0.0.1", ca: authority.certificate });
-    socket.on("error", () => {});
     const request = `GET ${target} HTTP/1.1\r\nhost: x\r\nauthorization: eve\r\n\r\n`;
-    await new Promise((resolve) => socket.once("secureConnect", () => socket.write(request.repeat(3), resolve)));
-    return socket;
+    const sockets = await Promise.all(
+      [1, 2, 3].map(async () => {
+        const socket = connect({ port: Number(new URL(url).port), host: "127.0.0.1", ca: authority.certificate });
+        socket.on("error", () => {});
+        await new Promise((resolve) => socket.once("secureConnect", () => socket.write(request, resolve)));
+        return socket;
+      }),
+    );
+    return { destroy: () => sockets.forEach((socket) => socket.destroy()) };
   };
   const after = await open("/");
   while ((await statusOfOne()) === 200);
