@@ -11,6 +11,7 @@ import { systemClock, systemRandom } from "../ports/node/index.ts";
 import { sharedSecretKeys } from "./access/service-account-tokens.ts";
 import { readYaml } from "./http/request-body.ts";
 import { sqliteStore } from "./node/sqlite-store.ts";
+import { Turns } from "./node/turns.ts";
 import { type ApiServer, type ApiServerOptions, createApiServer } from "./server.ts";
 import { formats } from "./schema/formats.ts";
 import { memoryStore } from "./storage/memory-store.ts";
@@ -967,6 +968,56 @@ test("who has too many requests that wait is told to come later [apiserver-hosti
   expect([refused.status, refused.headers["retry-after"]]).toEqual([429, "1"]);
   expect(JSON.parse(String(refused.body))).toMatchObject({ kind: "Status", reason: "TooManyRequests", code: 429 });
   expect((await send(adminOf(server), "GET", maps)).status).toBe(200);
+  server.close();
+});
+
+test("of many long lists beside each other only one of a user is half made, and none of who went away [apiserver-hostile-48]", async () => {
+  const turns = new Turns({
+    monotonic: () => performance.now(),
+    next: (run) => void Promise.resolve().then(() => process.nextTick(run)),
+    afterwards: (run) => void setImmediate(run),
+  });
+  const halfMade = new Set<AbortSignal>();
+  let most = 0;
+  const server = start({
+    turns: {
+      begin: async (share, signal) => {
+        const outcome = await turns.begin(share, signal);
+        halfMade.add(signal);
+        most = Math.max(most, halfMade.size);
+        return outcome;
+      },
+      goOn: (share, signal) => turns.goOn(share, signal),
+    },
+  });
+  const admin = adminOf(server);
+  for (const name of many(1_100, (index) => `m${index}`)) {
+    await send(admin, "POST", maps, { metadata: { name } });
+    halfMade.clear();
+  }
+  collectGarbage();
+  const before = process.memoryUsage().heapUsed;
+  let heap = 0;
+  const list = async (signal: AbortSignal) => {
+    try {
+      return (await admin({ method: "GET", target: maps, headers: asTable }, signal)).status;
+    } catch {
+      return "gone";
+    } finally {
+      halfMade.delete(signal);
+      if (heap === 0) {
+        collectGarbage();
+        heap = process.memoryUsage().heapUsed - before;
+      }
+    }
+  };
+  const callers = many(200, () => new AbortController());
+  const lists = callers.map(({ signal }) => list(signal));
+  for (const caller of callers.slice(100)) caller.abort(new Error("gone"));
+  const statuses = await Promise.all(lists);
+  expect(statuses).toEqual([...many(100, () => 200), ...many(100, () => "gone")]);
+  expect(most).toBe(1);
+  expect(heap).toBeLessThan(20_000_000);
   server.close();
 });
 

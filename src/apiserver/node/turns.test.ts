@@ -18,6 +18,7 @@ function start() {
     done,
     turns,
     rounds: () => rounds,
+    passes: (ms: number) => (now += ms),
     /** Waits for a turn, and takes so long in it. */
     work(share: string, ms: number, more?: () => void, until = signal): void {
       void turns.begin(share, until).then(
@@ -115,4 +116,38 @@ test("who goes away waits no longer, takes nobody's place and has no turn [apise
   await run();
   const count = (of: string) => done.filter((one) => one === of).length;
   expect([count("eve"), count("tooMany"), count("eve left")]).toEqual([1, 0, 1_001]);
+});
+
+test("a request that has begun is before those of its user that have not, and after one turn of another [apiserver-turns-8]", async () => {
+  const { done, turns, run, passes } = start();
+  const signal = new AbortController().signal;
+  /** A request of several turns, of which each takes a while. */
+  const list = async (share: string, name: string) => {
+    await turns.begin(share, signal);
+    for (let part = 1; part <= 3; part += 1) {
+      done.push(`${name}${part}`);
+      passes(10);
+      if (part < 3) await turns.goOn(share, signal);
+    }
+  };
+  const lists = [list("eve", "a"), list("eve", "b"), list("bob", "c")];
+  await run();
+  await Promise.all(lists);
+  expect(done).toEqual(["a1", "c1", "a2", "c2", "a3", "c3", "b1", "b2", "b3"]);
+});
+
+test("a request whose client went away has no further turn [apiserver-turns-9]", async () => {
+  const { turns, run, work, done } = start();
+  const controller = new AbortController();
+  const list = turns.begin("eve", controller.signal).then(async () => {
+    work("eve", 1);
+    controller.abort(new Error("gone"));
+    await turns.goOn("eve", controller.signal);
+  });
+  const gone = expect(list).rejects.toThrow("gone");
+  await run();
+  await gone;
+  const waits = turns.goOn("eve", AbortSignal.abort(new Error("gone before")));
+  await expect(waits).rejects.toThrow("gone before");
+  expect(done).toEqual(["eve"]);
 });

@@ -23,13 +23,20 @@ const roundMs = 5;
 /** Requests of one share that may wait for their first turn: hundreds of times what a client sends beside each other. */
 const mostWaiting = 1_000;
 
+/** Those of one share who wait, in the order in which they came. */
+interface Waiting {
+  readonly fresh: Set<() => void>;
+  /** They hold what they have made so far, and are next: all of them half made would fill the memory. */
+  readonly begun: Set<() => void>;
+}
+
 /**
  * Turns of the event loop, which all users share. Who waits and took the least time of late comes next, so that one request
  * of another waits for a single turn of those whose requests are long, and not for all of them.
  */
 export class Turns implements UserTurns {
   readonly #loop: Loop;
-  readonly #waiting = new Map<string, Set<() => void>>();
+  readonly #waiting = new Map<string, Waiting>();
   readonly #takenMs = new Map<string, number>();
   #halvedAt: number;
   /** When what had arrived was read last. */
@@ -46,31 +53,36 @@ export class Turns implements UserTurns {
 
   /** The turn lasts until the next wait for anything but a promise. */
   async begin(share: string, signal: AbortSignal): Promise<"begun" | "tooMany"> {
-    if ((this.#waiting.get(share)?.size ?? 0) >= mostWaiting) return "tooMany";
-    await this.#take(share, signal);
+    if ((this.#waiting.get(share)?.fresh.size ?? 0) >= mostWaiting) return "tooMany";
+    await this.#take(share, "fresh", signal);
     return "begun";
   }
 
-  goOn(share: string, signal: AbortSignal): Promise<void> {
-    return this.#take(share, signal);
+  async goOn(share: string, signal: AbortSignal): Promise<void> {
+    await this.#take(share, "begun", signal);
   }
 
-  #take(share: string, signal: AbortSignal): Promise<void> {
+  #take(share: string, line: keyof Waiting, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const waiting = this.#waiting.get(share) ?? new Set<() => void>();
+    const waiting = this.#waiting.get(share) ?? { fresh: new Set(), begun: new Set() };
     this.#waiting.set(share, waiting);
     const begin = () => {
-      signal.removeEventListener("abort", leave);
+      leave();
       resolve();
     };
-    const leave = () => {
-      waiting.delete(begin);
-      if (waiting.size === 0 && this.#waiting.get(share) === waiting) this.#waiting.delete(share);
+    const giveUp = () => {
+      leave();
       reject(signal.reason as Error);
     };
-    signal.addEventListener("abort", leave, { once: true });
-    waiting.add(begin);
+    const leave = () => {
+      signal.removeEventListener("abort", giveUp);
+      waiting[line].delete(begin);
+      const isLast = waiting.fresh.size === 0 && waiting.begun.size === 0;
+      if (isLast && this.#waiting.get(share) === waiting) this.#waiting.delete(share);
+    };
+    signal.addEventListener("abort", giveUp, { once: true });
+    waiting[line].add(begin);
     if (!this.#isRunning) {
       this.#isRunning = true;
       this.#read(1);
@@ -111,10 +123,8 @@ export class Turns implements UserTurns {
       return;
     }
     this.#current = { share, since: this.#loop.monotonic() };
-    const waiting = this.#waiting.get(share) ?? new Set();
-    const [begin] = waiting;
-    if (begin !== undefined) waiting.delete(begin);
-    if (waiting.size === 0) this.#waiting.delete(share);
+    const waiting = this.#waiting.get(share);
+    const begin = first(waiting?.begun) ?? first(waiting?.fresh);
     begin?.();
     this.#loop.next(() => this.#next());
   }
@@ -142,4 +152,9 @@ export class Turns implements UserTurns {
       else this.#takenMs.set(share, left);
     }
   }
+}
+
+function first<T>(of: Iterable<T> | undefined): T | undefined {
+  for (const one of of ?? []) return one;
+  return undefined;
 }
