@@ -1,3 +1,4 @@
+import { joinNamespace } from "../../api/names.ts";
 import { clusterNamespaces } from "../storage/room.ts";
 import type { UserInfo } from "../schema/contract.ts";
 import { mastersGroup } from "./authorization.ts";
@@ -15,7 +16,8 @@ export interface Share {
  */
 export function shareOf({ name, groups }: UserInfo): Share {
   const namespace = /^system:serviceaccount:([^:]+):/.exec(name)?.[1];
-  if (namespace !== undefined && !clusterNamespaces.has(namespace))
+  // Machines that join hold tokens of these accounts before anybody has let them in.
+  if (namespace !== undefined && (!clusterNamespaces.has(namespace) || namespace === joinNamespace))
     return { of: `system:serviceaccount:${namespace}`, isKept: false };
   return {
     of: name,
