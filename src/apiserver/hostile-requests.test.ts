@@ -931,11 +931,11 @@ test("users wait for their turns, and in long lists and deletions again [apiserv
   const turns: string[] = [];
   const server = start({
     turns: {
-      begin(share) {
+      begin({ of: share }) {
         turns.push(share);
         return Promise.resolve("begun");
       },
-      goOn(share) {
+      goOn({ of: share }) {
         turns.push(share);
         return Promise.resolve();
       },
@@ -958,7 +958,7 @@ test("users wait for their turns, and in long lists and deletions again [apiserv
 test("who has too many requests that wait is told to come later [apiserver-hostile-47]", async () => {
   const server = start({
     turns: {
-      begin: (share) => Promise.resolve(share === "eve" ? "tooMany" : "begun"),
+      begin: ({ of: share }) => Promise.resolve(share === "eve" ? "tooMany" : "begun"),
       goOn: () => Promise.resolve(),
     },
   });

@@ -221,7 +221,7 @@ class EmbeddedServer implements ApiServer {
     const user = authenticate(request, peer, this.#parts.authentication);
     if (user instanceof Refusal) return user;
     exchange.user = user;
-    const { of: share } = shareOf(user);
+    const share = shareOf(user);
     exchange.turn = () => this.#loop.turns.goOn(share, exchange.signal);
     if ((await this.#loop.turns.begin(share, exchange.signal)) === "tooMany")
       return tooManyRequests("too many requests of yours wait already, please try again later", 1);
@@ -240,7 +240,9 @@ class EmbeddedServer implements ApiServer {
     if (!access.allows(attributes, demandedOf(target)["spec.nodeName"])) return accessDenied(attributes);
     const find = () => engine.catalog.find(target.group, target.version, target.resource);
     const isServed = find() !== undefined;
-    const read = isServed ? await readAhead(request, (text) => this.#loop.read(text, share, exchange.signal)) : request;
+    const read = isServed
+      ? await readAhead(request, (text) => this.#loop.read(text, share.of, exchange.signal))
+      : request;
     // Its definition may have gone while the body was read.
     const served = find();
     if (served === undefined) return handledGroup(target.group) ? notServed() : pageNotFound();

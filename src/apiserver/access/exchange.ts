@@ -1,4 +1,5 @@
 import type { UserInfo } from "../schema/contract.ts";
+import type { Share } from "./shares.ts";
 
 /** One request on its way through the server. */
 export interface Exchange {
@@ -13,9 +14,9 @@ export interface Exchange {
 /** How users share the loop that answers all of them. */
 export interface UserTurns {
   /** Waits for the first turn of a request; `tooMany`: too many others of its share wait. Rejects once `signal` aborts. */
-  begin(share: string, signal: AbortSignal): Promise<"begun" | "tooMany">;
+  begin(share: Share, signal: AbortSignal): Promise<"begun" | "tooMany">;
   /** Waits for a further turn of a request that has begun. Rejects once `signal` aborts. */
-  goOn(share: string, signal: AbortSignal): Promise<void>;
+  goOn(share: Share, signal: AbortSignal): Promise<void>;
 }
 
 /**

@@ -1,5 +1,9 @@
 import { expect, test } from "vitest";
+import type { Part } from "../access/shares.ts";
 import { Turns } from "./turns.ts";
+
+const partOf = (of: string): Part => (of.startsWith("node") ? "nodes" : of.startsWith("admin") ? "cluster" : "others");
+const shareOf = (of: string) => ({ of, part: partOf(of) });
 
 /** A loop whose time passes only by the work of its turns. */
 function start() {
@@ -21,7 +25,7 @@ function start() {
     passes: (ms: number) => (now += ms),
     /** Waits for a turn, and takes so long in it. */
     work(share: string, ms: number, more?: () => void, until = signal): void {
-      void turns.begin(share, until).then(
+      void turns.begin(shareOf(share), until).then(
         (outcome) => {
           done.push(outcome === "begun" ? share : outcome);
           now += ms;
@@ -123,11 +127,11 @@ test("a request that has begun is before those of its user that have not, and af
   const signal = new AbortController().signal;
   /** A request of several turns, of which each takes a while. */
   const list = async (share: string, name: string) => {
-    await turns.begin(share, signal);
+    await turns.begin(shareOf(share), signal);
     for (let part = 1; part <= 3; part += 1) {
       done.push(`${name}${part}`);
       passes(10);
-      if (part < 3) await turns.goOn(share, signal);
+      if (part < 3) await turns.goOn(shareOf(share), signal);
     }
   };
   const lists = [list("eve", "a"), list("eve", "b"), list("bob", "c")];
@@ -139,15 +143,31 @@ test("a request that has begun is before those of its user that have not, and af
 test("a request whose client went away has no further turn [apiserver-turns-9]", async () => {
   const { turns, run, work, done } = start();
   const controller = new AbortController();
-  const list = turns.begin("eve", controller.signal).then(async () => {
+  const list = turns.begin(shareOf("eve"), controller.signal).then(async () => {
     work("eve", 1);
     controller.abort(new Error("gone"));
-    await turns.goOn("eve", controller.signal);
+    await turns.goOn(shareOf("eve"), controller.signal);
   });
   const gone = expect(list).rejects.toThrow("gone");
   await run();
   await gone;
-  const waits = turns.goOn("eve", AbortSignal.abort(new Error("gone before")));
+  const waits = turns.goOn(shareOf("eve"), AbortSignal.abort(new Error("gone before")));
   await expect(waits).rejects.toThrow("gone before");
   expect(done).toEqual(["eve"]);
+});
+
+test("the components of the cluster have a third of the time, however many machines and users there are [apiserver-turns-10]", async () => {
+  const { done, work, run } = start();
+  const again = (share: string, times: number) => {
+    if (times > 0) work(share, 10, () => again(share, times - 1));
+  };
+  for (let index = 0; index < 30; index += 1) again(`node:${index}`, 4);
+  for (let index = 0; index < 30; index += 1) again(`user-${index}`, 4);
+  again("admin", 20);
+  await run();
+  const last = done.lastIndexOf("admin");
+  expect(last).toBeGreaterThanOrEqual(57);
+  expect(last).toBeLessThanOrEqual(62);
+  // Within its part, each has the same.
+  expect(new Set(done.slice(0, last).filter((of) => partOf(of) === "nodes")).size).toBeGreaterThanOrEqual(19);
 });

@@ -1,4 +1,5 @@
 import type { UserTurns } from "../access/exchange.ts";
+import type { Part, Share } from "../access/shares.ts";
 
 /** What {@link Turns} needs of the event loop. */
 export interface Loop {
@@ -25,6 +26,7 @@ const mostWaiting = 1_000;
 
 /** Those of one share who wait, in the order in which they came. */
 interface Waiting {
+  readonly part: Part;
   readonly fresh: Set<() => void>;
   /** They hold what they have made so far, and are next: all of them half made would fill the memory. */
   readonly begun: Set<() => void>;
@@ -32,17 +34,19 @@ interface Waiting {
 
 /**
  * Turns of the event loop, which all users share. Who waits and took the least time of late comes next, so that one request
- * of another waits for a single turn of those whose requests are long, and not for all of them.
+ * of another waits for a single turn of those whose requests are long, and not for all of them. The same is so for the parts
+ * that are kept: however many users and machines there are, the components of the cluster have a third of the time.
  */
 export class Turns implements UserTurns {
   readonly #loop: Loop;
   readonly #waiting = new Map<string, Waiting>();
   readonly #takenMs = new Map<string, number>();
+  readonly #partTookMs: Record<Part, number> = { others: 0, nodes: 0, cluster: 0 };
   #halvedAt: number;
   /** When what had arrived was read last. */
   #roundSince: number;
   /** Whose turn it is, and since when. */
-  #current: { readonly share: string; readonly since: number } | undefined;
+  #current: { readonly share: string; readonly part: Part; readonly since: number } | undefined;
   #isRunning = false;
 
   constructor(loop: Loop) {
@@ -52,20 +56,20 @@ export class Turns implements UserTurns {
   }
 
   /** The turn lasts until the next wait for anything but a promise. */
-  async begin(share: string, signal: AbortSignal): Promise<"begun" | "tooMany"> {
-    if ((this.#waiting.get(share)?.fresh.size ?? 0) >= mostWaiting) return "tooMany";
+  async begin(share: Share, signal: AbortSignal): Promise<"begun" | "tooMany"> {
+    if ((this.#waiting.get(share.of)?.fresh.size ?? 0) >= mostWaiting) return "tooMany";
     await this.#take(share, "fresh", signal);
     return "begun";
   }
 
-  async goOn(share: string, signal: AbortSignal): Promise<void> {
+  async goOn(share: Share, signal: AbortSignal): Promise<void> {
     await this.#take(share, "begun", signal);
   }
 
-  #take(share: string, line: keyof Waiting, signal: AbortSignal): Promise<void> {
+  #take({ of: share, part }: Share, line: "fresh" | "begun", signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const waiting = this.#waiting.get(share) ?? { fresh: new Set(), begun: new Set() };
+    const waiting = this.#waiting.get(share) ?? { part, fresh: new Set(), begun: new Set() };
     this.#waiting.set(share, waiting);
     const begin = () => {
       leave();
@@ -95,8 +99,9 @@ export class Turns implements UserTurns {
     const now = this.#loop.monotonic();
     let tookMs = 0;
     if (this.#current !== undefined) {
-      const { share, since } = this.#current;
+      const { share, part, since } = this.#current;
       tookMs = now - since;
+      this.#partTookMs[part] += tookMs;
       this.#takenMs.set(share, (this.#takenMs.get(share) ?? 0) + tookMs);
       this.#current = undefined;
     }
@@ -117,26 +122,29 @@ export class Turns implements UserTurns {
 
   #begin(): void {
     this.#forget(this.#loop.monotonic());
-    const share = this.#patientest();
-    if (share === undefined) {
+    const found = this.#patientest();
+    if (found === undefined) {
       this.#isRunning = false;
       return;
     }
-    this.#current = { share, since: this.#loop.monotonic() };
-    const waiting = this.#waiting.get(share);
-    const begin = first(waiting?.begun) ?? first(waiting?.fresh);
+    const [share, { part, begun, fresh }] = found;
+    this.#current = { share, part, since: this.#loop.monotonic() };
+    const begin = first(begun) ?? first(fresh);
     begin?.();
     this.#loop.next(() => this.#next());
   }
 
-  /** Of those who wait, the share that took the least time. */
-  #patientest(): string | undefined {
-    let found: string | undefined;
+  /** Of those who wait, the share that took the least time, of the part that took the least. */
+  #patientest(): readonly [string, Waiting] | undefined {
+    let found: readonly [string, Waiting] | undefined;
+    let leastOfPart = Infinity;
     let least = Infinity;
-    for (const share of this.#waiting.keys()) {
-      const taken = this.#takenMs.get(share) ?? 0;
-      if (taken >= least) continue;
-      found = share;
+    for (const entry of this.#waiting) {
+      const ofPart = this.#partTookMs[entry[1].part];
+      const taken = this.#takenMs.get(entry[0]) ?? 0;
+      if (ofPart > leastOfPart || (ofPart === leastOfPart && taken >= least)) continue;
+      found = entry;
+      leastOfPart = ofPart;
       least = taken;
     }
     return found;
@@ -146,6 +154,7 @@ export class Turns implements UserTurns {
     const halvings = Math.floor((now - this.#halvedAt) / memoryMs);
     if (halvings === 0) return;
     this.#halvedAt += halvings * memoryMs;
+    for (const part of ["others", "nodes", "cluster"] as const) this.#partTookMs[part] /= 2 ** halvings;
     for (const [share, taken] of this.#takenMs) {
       const left = taken / 2 ** halvings;
       if (left < 1) this.#takenMs.delete(share);
@@ -154,7 +163,7 @@ export class Turns implements UserTurns {
   }
 }
 
-function first<T>(of: Iterable<T> | undefined): T | undefined {
-  for (const one of of ?? []) return one;
+function first<T>(of: Iterable<T>): T | undefined {
+  for (const one of of) return one;
   return undefined;
 }

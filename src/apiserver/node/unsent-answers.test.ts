@@ -30,7 +30,10 @@ async function start(
   const listener = await listen({
     server: {
       handle: async ({ target }, _peer, signal) => ({ status: 200, headers: {}, body: await answer(target, signal) }),
-      callerOf: ({ headers: { authorization: of = "" } }) => ({ of, isKept: of === "node" }),
+      callerOf: ({ headers: { authorization: of = "" } }) => ({
+        of,
+        part: of.startsWith("node") ? "nodes" : of === "admin" ? "cluster" : "others",
+      }),
       close: () => {},
     },
     host: "127.0.0.1",
@@ -72,7 +75,9 @@ async function read(answer: IncomingMessage): Promise<number | "lost"> {
 const limits = {
   allBytes: 100 * megabyte,
   othersBytes: 100 * megabyte,
+  nodesBytes: 50 * megabyte,
   callerBytes: 50 * megabyte,
+  nodeBytes: 30 * megabyte,
   takenWithinMs: 60_000,
 };
 
@@ -148,4 +153,12 @@ test("what many users do not take leaves room for answers of nodes and administr
   const others = [await ask(url, "eve"), await ask(url, "carl"), await ask(url, "bob")];
   const node = await ask(url, "node");
   expect([...others, node].map(({ statusCode }) => statusCode)).toEqual([200, 200, 429, 200]);
+});
+
+test("what machines do not take leaves room for those of others, and of administrators [apiserver-unsent-6]", async () => {
+  const url = await start(() => long, { ...limits, nodesBytes: 2 * long.length });
+  const statuses: (number | undefined)[] = [];
+  for (const user of ["node-a", "node-a", "node-b", "node-c", "eve", "admin", "admin"])
+    statuses.push((await ask(url, user)).statusCode);
+  expect(statuses).toEqual([200, 429, 200, 429, 200, 200, 200]);
 });
