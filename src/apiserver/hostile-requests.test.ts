@@ -9,9 +9,11 @@ import type { HttpHandler } from "../ports/http.ts";
 import { silentLogger } from "../ports/logger.ts";
 import { systemClock, systemRandom } from "../ports/node/index.ts";
 import { sharedSecretKeys } from "./access/service-account-tokens.ts";
-import { readYaml } from "./http/request-body.ts";
+import { kubernetesYaml } from "../core/text/kubernetes-yaml.ts";
+import { readYaml, yamlLimitCharacters } from "./http/request-body.ts";
 import { sqliteStore } from "./node/sqlite-store.ts";
 import { Turns } from "./node/turns.ts";
+import { yamlHeapMb } from "./node/yaml-threads.ts";
 import { type ApiServer, type ApiServerOptions, createApiServer } from "./server.ts";
 import { formats } from "./schema/formats.ts";
 import { memoryStore } from "./storage/memory-store.ts";
@@ -724,7 +726,7 @@ test("a body of a million empty objects is refused before anything is made of th
   server.close();
 });
 
-test("beyond a mebibyte YAML is read if it is JSON, as kubectl applies it [apiserver-hostile-31]", async () => {
+test("beyond a quarter of a mebibyte YAML is read if it is JSON, as kubectl applies it [apiserver-hostile-31]", async () => {
   const server = start();
   const applied = (text: string) => send(adminOf(server), "PATCH", `${maps}/m?fieldManager=t`, text, apply);
   const data = "x".repeat(1_000_000);
@@ -732,11 +734,11 @@ test("beyond a mebibyte YAML is read if it is JSON, as kubectl applies it [apise
   expect(
     (await applied(JSON.stringify({ ...head, binaryData: {}, data: { a: data, b: "y".repeat(40_000) } }))).status,
   ).toBe(201);
-  const tags = many(200_000, (at) => `? !a${at} b`).join("\n");
+  const tags = many(50_000, (at) => `? !a${at} b`).join("\n");
   const work = async () =>
     expect(await applied(tags)).toEqual({
       status: 400,
-      text: expect.stringContaining("beyond 1 MiB, YAML must be JSON"),
+      text: expect.stringContaining("beyond 256 KiB, YAML must be JSON"),
     });
   expect(await secondsOf(work)).toBeLessThan(2.5);
   server.close();
@@ -900,7 +902,12 @@ describe("a node with its kubelet's certificate", () => {
 
 test("long YAML is read beside the server, and means the same [apiserver-hostile-45]", async () => {
   const texts: string[] = [];
+  const further: string[] = [];
   const server = start({
+    turns: {
+      begin: () => Promise.resolve("begun"),
+      goOn: ({ of }) => Promise.resolve(void further.push(of)),
+    },
     readYaml: (text, share) => {
       texts.push(share);
       return Promise.resolve(readYaml(text));
@@ -918,6 +925,8 @@ test("long YAML is read beside the server, and means the same [apiserver-hostile
   const made = await send(adminOf(server), "PATCH", `${maps}/m?fieldManager=x`, applied, apply);
   expect([made.status, JSON.parse(made.text)]).toEqual([201, expect.objectContaining({ kind: "ConfigMap" })]);
   expect(texts).toEqual(["system:serviceaccount:default", "system:serviceaccount:default", "admin"]);
+  // What follows is work of the same users.
+  expect(further).toEqual(texts);
   // Nobody waits for what is short, or JSON under YAML's name, or not theirs to write.
   await send(account, "POST", reviews, "spec: {resourceAttributes: {}}", yaml);
   const asJson = JSON.stringify({ metadata: { name: "j" }, data: { long: "x".repeat(100_000) } });
@@ -925,6 +934,49 @@ test("long YAML is read beside the server, and means the same [apiserver-hostile
   expect((await send(account, "POST", maps, applied, yaml)).status).toBe(403);
   expect(texts).toHaveLength(3);
   server.close();
+});
+
+test("what follows the answer of a webhook is work of the user who asked, in a turn of theirs [apiserver-hostile-50]", async () => {
+  const further: string[] = [];
+  const server = start({
+    turns: {
+      begin: () => Promise.resolve("begun"),
+      goOn: ({ of }) => Promise.resolve(void further.push(of)),
+    },
+    webhooks: ({ body }) => {
+      const { request } = JSON.parse(body) as { request: { uid: string } };
+      const response = { uid: request.uid, allowed: true };
+      const review = { apiVersion: "admission.k8s.io/v1", kind: "AdmissionReview", response };
+      return Promise.resolve({ status: 200, body: JSON.stringify(review) });
+    },
+  });
+  const rule = { apiGroups: [""], apiVersions: ["v1"], operations: ["CREATE"], resources: ["configmaps"] };
+  const hook = {
+    name: "w.example.com",
+    clientConfig: { url: "https://127.0.0.1:1/" },
+    rules: [rule],
+    admissionReviewVersions: ["v1"],
+    sideEffects: "None",
+  };
+  const path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
+  const made = await send(adminOf(server), "POST", path, { metadata: { name: "w" }, webhooks: [hook] });
+  expect([made.status, further]).toEqual([201, []]);
+  expect((await send(adminOf(server), "POST", maps, { metadata: { name: "m" } })).status).toBe(201);
+  expect(further).toEqual(["admin"]);
+  server.close();
+});
+
+test("the worst of the longest texts takes half of the heap of its thread [apiserver-hostile-49]", () => {
+  const length = 20_000;
+  const memory = () => {
+    collectGarbage();
+    return process.memoryUsage().heapUsed;
+  };
+  const before = memory();
+  const document = kubernetesYaml(`[${":,".repeat(length / 2)}:]`);
+  const bytes = memory() - before;
+  expect(document.errors.length).toBeGreaterThan(length / 3);
+  expect(((bytes / length) * yamlLimitCharacters) / 1024 ** 2).toBeLessThan(yamlHeapMb / 1.5);
 });
 
 test("users wait for their turns, and in long lists and deletions again [apiserver-hostile-46]", async () => {

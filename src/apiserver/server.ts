@@ -240,9 +240,13 @@ class EmbeddedServer implements ApiServer {
     if (!access.allows(attributes, demandedOf(target)["spec.nodeName"])) return accessDenied(attributes);
     const find = () => engine.catalog.find(target.group, target.version, target.resource);
     const isServed = find() !== undefined;
-    const read = isServed
-      ? await readAhead(request, (text) => this.#loop.read(text, share.of, exchange.signal))
-      : request;
+    const readLong = async (text: string) => {
+      const outcome = await this.#loop.read(text, share.of, exchange.signal);
+      // What becomes of it is the user's work again.
+      await exchange.turn();
+      return outcome;
+    };
+    const read = isServed ? await readAhead(request, readLong) : request;
     // Its definition may have gone while the body was read.
     const served = find();
     if (served === undefined) return handledGroup(target.group) ? notServed() : pageNotFound();

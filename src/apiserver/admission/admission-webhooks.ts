@@ -193,6 +193,8 @@ async function ask(
   } finally {
     deadline.cancel();
   }
+  // The rest is the user's work again.
+  await exchange.turn();
   if (answer.status !== 200) return failed(`the server answered with status ${answer.status}`);
   const response = readResponse(answer.body, uid);
   if (typeof response === "string") return failed(response);

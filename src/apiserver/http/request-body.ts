@@ -17,8 +17,11 @@ const maxDepth = 1000;
  */
 const maxObjects = 250_000;
 
-/** Longer bodies are read as JSON, which is YAML too. Tags without a meaning take seven seconds a mebibyte. */
-const yamlLimitCharacters = 1024 * 1024;
+/**
+ * Longer bodies are read as JSON, which is YAML too, and which clients send. Tags without a meaning take two seconds for so
+ * many characters, and a list of nothing but errors seven hundred times its size in memory.
+ */
+export const yamlLimitCharacters = 256 * 1024;
 
 const objectTypes = ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
 
@@ -150,7 +153,7 @@ export function parseText(text: string, language: "json" | "yaml"): unknown {
     return problem === undefined ? value : badRequest(`error decoding the body: ${problem}`);
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
-    const hint = language === "yaml" && text.length > yamlLimitCharacters ? " (beyond 1 MiB, YAML must be JSON)" : "";
+    const hint = language === "yaml" && text.length > yamlLimitCharacters ? " (beyond 256 KiB, YAML must be JSON)" : "";
     return badRequest(`error decoding the body: ${message}${hint}`);
   }
 }
