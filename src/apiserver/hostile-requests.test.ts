@@ -1105,6 +1105,25 @@ test("a patch makes no object that is deeper than a body may be [apiserver-hosti
   server.close();
 });
 
+test("what an earlier version stored beyond the limits of a body can be patched, and grows no further [apiserver-hostile-51]", async () => {
+  const store = memoryStore();
+  const deep = `${'{"f:a":'.repeat(1_100)}{}${"}".repeat(1_100)}`;
+  const owner = `{"manager":"m","operation":"Update","apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":${deep}}`;
+  const metadata = `{"name":"m","namespace":"default","uid":"u","finalizers":["a.b/c"],"managedFields":[${owner}]}`;
+  store.create(
+    { resource: "configmaps", namespace: "default", name: "m" },
+    `{"apiVersion":"v1","kind":"ConfigMap","metadata":${metadata}}`,
+  );
+  const server = start({ store });
+  const patch = (operations: unknown) =>
+    send(adminOf(server), "PATCH", `${maps}/m`, operations, "application/json-patch+json");
+  const path = "/metadata/managedFields/0/fieldsV1";
+  const deeper = await patch([{ op: "add", path: `${path}${"/f:a".repeat(1_100)}/f:b`, value: { "f:c": {} } }]);
+  expect(deeper).toEqual({ status: 400, text: expect.stringContaining("exceeded max depth") });
+  expect((await patch([{ op: "remove", path: "/metadata/finalizers" }])).status).toBe(200);
+  server.close();
+});
+
 test("a name with half of a character is refused [apiserver-hostile-40]", async () => {
   const server = start();
   const role = (name: string) => `{"metadata":{"name":"${name}"},"rules":[]}`;

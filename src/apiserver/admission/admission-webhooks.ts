@@ -207,7 +207,7 @@ async function ask(
   try {
     const patched = jsonPatch(request.object, JSON.parse(patch ?? ""));
     if (patched.verdict === "refused" || !isObject(patched.object)) return failed("its patch cannot be applied");
-    const problem = problemOfJson(patched.object);
+    const problem = problemOfJson(patched.object, request.object);
     if (problem !== undefined) return failed(`its patch makes an object that cannot be stored: ${problem}`);
     return patched.object as KubeObject;
   } catch {
