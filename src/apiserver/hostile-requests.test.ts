@@ -1074,6 +1074,45 @@ test("of many long lists beside each other only one of a user is half made, and 
   server.close();
 });
 
+test("a watch that begins with many objects takes turns, and misses nothing meanwhile [apiserver-hostile-52]", async () => {
+  let further = 0;
+  const server = start({
+    turns: {
+      begin: () => Promise.resolve("begun"),
+      goOn: async () => {
+        further += 1;
+        if (further === 1) await send(adminOf(server), "POST", maps, { metadata: { name: "meanwhile" } });
+        if (further === 2) await send(adminOf(server), "DELETE", `${maps}/m0`);
+      },
+    },
+  });
+  const admin = adminOf(server);
+  const names = many(1_200, (index) => `m${index}`).sort();
+  for (const name of names) await send(admin, "POST", maps, { metadata: { name } });
+  const controller = new AbortController();
+  const query = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=1";
+  const answer = await admin({ method: "GET", target: `${maps}?${query}`, headers: {} }, controller.signal);
+  expect(further).toBe(2);
+  controller.abort();
+  let text = "";
+  for await (const chunk of answer.body as AsyncIterable<string>) text += chunk;
+  const lines = text
+    .trim()
+    .split("\n")
+    .map(
+      (line) => JSON.parse(line) as { type: string; object: { metadata: { name?: string; resourceVersion: string } } },
+    );
+  expect(lines.map(({ type, object }) => `${type} ${object.metadata.name ?? ""}`)).toEqual([
+    ...names.map((name) => `ADDED ${name}`),
+    "BOOKMARK ",
+    "ADDED meanwhile",
+    "DELETED m0",
+  ]);
+  const [marker, added] = lines.slice(-3).map(({ object }) => Number(object.metadata.resourceVersion));
+  expect(added).toBe((marker ?? 0) + 1);
+  server.close();
+});
+
 test("a priority class that is named as what every object has is not found [apiserver-hostile-38]", async () => {
   const server = start();
   for (const priorityClassName of ["constructor", "__proto__", "toString"]) {

@@ -93,7 +93,7 @@ export class ResourceRequests {
       case "list":
         return listObjects(this.#parts.engine, served, target, request, exchange.turn);
       case "watch":
-        return watchObjects(this.#parts.engine, served, target, request, exchange.signal);
+        return watchObjects(this.#parts.engine, served, target, request, exchange);
       case "create":
         return this.#create(request, served, target, exchange);
       case "update":

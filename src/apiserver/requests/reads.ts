@@ -11,6 +11,7 @@ import { forbidden } from "../schema/field-errors.ts";
 import { badRequest, expired, invalid, notFound, Refusal, tooLargeRevision, unforeseen } from "../schema/status.ts";
 import { defaultBacklog, WatchStream } from "../http/watch-stream.ts";
 import type { Served } from "../schema/contract.ts";
+import type { Exchange } from "../access/exchange.ts";
 
 /** GET of one object. */
 export function getObject(
@@ -205,14 +206,17 @@ const defaultWatchSeconds = 1_800;
 /** No watch outlives those by much: its caller may have lost the rights that it began with. */
 const mostWatchSeconds = 2 * defaultWatchSeconds;
 
+/** Objects that a watch begins with and that are shown in one turn. */
+const initialObjectsOfOneTurn = 500;
+
 /** WATCH: from a revision, or from the objects that there are. */
-export function watchObjects(
+export async function watchObjects(
   engine: Engine,
   served: Served,
   target: ResourceTarget,
   request: HttpRequest,
-  signal: AbortSignal,
-): HttpResponse | Refusal {
+  { signal, turn }: Pick<Exchange, "signal" | "turn">,
+): Promise<HttpResponse | Refusal> {
   const { query } = target;
   const negotiated = negotiate(request.headers["accept"], query);
   if (negotiated instanceof Refusal) return negotiated;
@@ -263,18 +267,13 @@ export function watchObjects(
   };
 
   const fromState = sendInitial === null ? asked === undefined || asked === 0 : isTrue(sendInitial);
+  let state: readonly LiveObject[] = [];
+  let endOfState = "";
   if (fromState) {
     const namespace = served.definition.namespaced && target.namespace !== "" ? target.namespace : undefined;
-    let initial = "";
-    for (const live of engine.live.list(served.stored, namespace)) {
-      if (selection.matches(live)) initial += `{"type":"ADDED","object":${engine.show.object(served, live, format)}}\n`;
-    }
-    stream.begin(initial);
-    if (sendInitial !== null && bookmarks) {
-      stream.begin(
-        `{"type":"BOOKMARK","object":${engine.show.bookmark(served, engine.live.revision(), format, { "k8s.io/initial-events-end": "true" })}}\n`,
-      );
-    }
+    state = engine.live.list(served.stored, namespace);
+    if (sendInitial !== null && bookmarks)
+      endOfState = `{"type":"BOOKMARK","object":${engine.show.bookmark(served, engine.live.revision(), format, { "k8s.io/initial-events-end": "true" })}}\n`;
   } else {
     const missed = engine.live.since(selection.interest, asked ?? engine.live.revision());
     if (missed === "compacted" || missed.some((event) => isUnclear(event, selection))) {
@@ -321,6 +320,18 @@ export function watchObjects(
   signal.addEventListener("abort", onAbort, { once: true });
   cancels.push(() => signal.removeEventListener("abort", onAbort));
   if (signal.aborted) stream.end();
+  // Events that come while the state is shown wait behind it.
+  const show = (live: LiveObject) =>
+    selection.matches(live) ? `{"type":"ADDED","object":${engine.show.object(served, live, format)}}\n` : "";
+  let initial = "";
+  for (let from = 0; from < state.length; from += initialObjectsOfOneTurn) {
+    if (from > 0) await turn();
+    initial += state
+      .slice(from, from + initialObjectsOfOneTurn)
+      .map(show)
+      .join("");
+  }
+  stream.begin(initial + endOfState);
   return answer;
 }
 
