@@ -172,9 +172,17 @@ interface JsonSize {
  */
 export function problemOfJson(value: unknown, before?: unknown): string | undefined {
   const problem = problemBeyond(value, { depth: maxDepth, objects: maxObjects });
-  if (problem === undefined || before === undefined) return problem;
+  if (before === undefined) return problem ?? problemOfKeys(value);
+  if (problem === undefined) return undefined;
   const { depth, objects } = sizeOfJson(before);
   return problemBeyond(value, { depth: Math.max(depth, maxDepth), objects: Math.max(objects, maxObjects) });
+}
+
+/** Whoever copies an object by assigning its keys would change what the copy inherits. */
+function problemOfKeys(value: unknown): string | undefined {
+  for (const level of levelsOf(value))
+    if (level.some((one) => isObject(one) && Object.hasOwn(one, "__proto__"))) return "__proto__ is no key";
+  return undefined;
 }
 
 function problemBeyond(value: unknown, most: JsonSize): string | undefined {

@@ -47,16 +47,14 @@ export function selectionOf(served: Served, target: ResourceTarget): Selection |
   const fields = fieldText === "" ? undefined : parseFieldSelector(fieldText, definition);
   if (fields?.verdict === "invalid") return badRequest(fields.message);
   const requires = fields?.requires ?? {};
-  // A watch of one name: `GET …/pods/x?watch=true`
-  const name = target.name === "" ? requires["metadata.name"] : target.name;
+  const name = requires["metadata.name"];
   const namespace =
     target.namespace !== "" ? target.namespace : definition.namespaced ? requires["metadata.namespace"] : "";
   const nodeName = requires["spec.nodeName"];
   return {
-    everything: labels === undefined && fields === undefined && target.name === "",
+    everything: labels === undefined && fields === undefined,
     matches: ({ key, object }) =>
       (target.namespace === "" || !definition.namespaced || key.namespace === target.namespace) &&
-      (target.name === "" || key.name === target.name) &&
       (labels === undefined || labels.matches(object.metadata.labels ?? {})) &&
       (fields === undefined || fields.matches(inVersion(object, served.apiVersion))),
     interest: {
@@ -162,7 +160,23 @@ export async function listObjects(
       : {}),
     ...(more && selection.everything ? { remainingItemCount: all.length - passed + 1 } : {}),
   };
+  if (isTooLong(items))
+    return new Refusal(
+      413,
+      "RequestEntityTooLarge",
+      "the list is too long for one answer: ask for it in pages, with limit=500",
+    );
   return objectResponse(200, await engine.show.list(served, items, metadata, format, turn), format);
+}
+
+/** Half of the longest text that V8 makes: a row of a table has more than its object. */
+const longestListCharacters = 256 * 1024 * 1024;
+
+/** Whether a list has no answer in one text. */
+export function isTooLong(items: readonly { readonly json: { readonly length: number } }[]): boolean {
+  let characters = 0;
+  for (const { json } of items) characters += json.length;
+  return characters > longestListCharacters;
 }
 
 function invalidListOptions(field: string, reason: string, message: string): Refusal {
