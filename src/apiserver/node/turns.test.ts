@@ -171,3 +171,35 @@ test("the components of the cluster have a third of the time, however many machi
   // Within its part, each has the same.
   expect(new Set(done.slice(0, last).filter((of) => partOf(of) === "nodes")).size).toBeGreaterThanOrEqual(19);
 });
+
+test("of all users only so many have something half made, and short requests of others wait for none of these [apiserver-turns-11]", async () => {
+  const { done, turns, run, passes, work } = start();
+  const signal = new AbortController().signal;
+  const halfMade = new Set<string>();
+  let most = 0;
+  const list = async (share: string, until = signal) => {
+    await turns.begin(shareOf(share), until);
+    for (let part = 2; part <= 5; part += 1) {
+      passes(10);
+      await turns.goOn(shareOf(share), until);
+      halfMade.add(share);
+      most = Math.max(most, halfMade.size);
+    }
+    halfMade.delete(share);
+    done.push(share);
+  };
+  const gone = new AbortController();
+  const left = Array.from({ length: 20 }, (_, index) =>
+    list(`gone-${index}`, gone.signal).catch(() => halfMade.clear()),
+  );
+  const lists = Array.from({ length: 20 }, (_, index) => list(`user-${index}`));
+  const nodes = Array.from({ length: 20 }, (_, index) => turns.begin(shareOf(`node-${index}`), signal));
+  // Who goes away gives the place to another.
+  work("admin", 200, () => gone.abort(new Error("gone")));
+  work("short", 1);
+  await run();
+  await Promise.all([...left, ...lists, ...nodes]);
+  expect(most).toBe(8);
+  expect(done.slice(0, 2)).toEqual(["admin", "short"]);
+  expect(done).toHaveLength(22);
+});

@@ -24,6 +24,9 @@ const roundMs = 5;
 /** Requests of one share that may wait for their first turn: hundreds of times what a client sends beside each other. */
 const mostWaiting = 1_000;
 
+/** Users who may have something half made that waits for a further turn: together they hold a few lists of any length. */
+const mostHalfMade = 8;
+
 /** Those of one share who wait, in the order in which they came. */
 interface Waiting {
   readonly part: Part;
@@ -42,6 +45,8 @@ export class Turns implements UserTurns {
   readonly #waiting = new Map<string, Waiting>();
   readonly #takenMs = new Map<string, number>();
   readonly #partTookMs: Record<Part, number> = { others: 0, nodes: 0, cluster: 0 };
+  /** Of the users, those with something half made: each waits for a further turn, or has one. */
+  readonly #halfMade = new Set<string>();
   #halvedAt: number;
   /** When what had arrived was read last. */
   #roundSince: number;
@@ -82,6 +87,7 @@ export class Turns implements UserTurns {
     const leave = () => {
       signal.removeEventListener("abort", giveUp);
       waiting[line].delete(begin);
+      this.#giveBack(share);
       const isLast = waiting.fresh.size === 0 && waiting.begun.size === 0;
       if (isLast && this.#waiting.get(share) === waiting) this.#waiting.delete(share);
     };
@@ -104,6 +110,7 @@ export class Turns implements UserTurns {
       this.#partTookMs[part] += tookMs;
       this.#takenMs.set(share, (this.#takenMs.get(share) ?? 0) + tookMs);
       this.#current = undefined;
+      this.#giveBack(share);
     }
     if (tookMs >= longTurnMs) this.#read(roundsToArrive);
     else if (now - this.#roundSince >= roundMs) this.#read(1);
@@ -129,6 +136,7 @@ export class Turns implements UserTurns {
     }
     const [share, { part, begun, fresh }] = found;
     this.#current = { share, part, since: this.#loop.monotonic() };
+    if (part === "others" && begun.size > 0) this.#halfMade.add(share);
     const begin = first(begun) ?? first(fresh);
     begin?.();
     this.#loop.next(() => this.#next());
@@ -140,6 +148,7 @@ export class Turns implements UserTurns {
     let leastOfPart = Infinity;
     let least = Infinity;
     for (const entry of this.#waiting) {
+      if (!this.#mayGoOn(...entry)) continue;
       const ofPart = this.#partTookMs[entry[1].part];
       const taken = this.#takenMs.get(entry[0]) ?? 0;
       if (ofPart > leastOfPart || (ofPart === leastOfPart && taken >= least)) continue;
@@ -148,6 +157,17 @@ export class Turns implements UserTurns {
       least = taken;
     }
     return found;
+  }
+
+  /** Whether nothing, or not too much, is half made already. */
+  #mayGoOn(share: string, { part, begun }: Waiting): boolean {
+    return part !== "others" || begun.size === 0 || this.#halfMade.has(share) || this.#halfMade.size < mostHalfMade;
+  }
+
+  /** What was half made is whole, or given up. */
+  #giveBack(share: string): void {
+    if (this.#current?.share === share || (this.#waiting.get(share)?.begun.size ?? 0) > 0) return;
+    this.#halfMade.delete(share);
   }
 
   #forget(now: number): void {
