@@ -18,6 +18,9 @@ export const namespace = "openshift-machine-config-operator";
  */
 export const buildNamespace = "openshift-machine-config-builds";
 
+/** The namespaces of the suite's own pods. */
+export const suiteNamespaces: readonly string[] = [namespace, buildNamespace];
+
 /** The namespace of the machine API, where a cluster has one. */
 export const machineNamespace = "openshift-machine-api";
 

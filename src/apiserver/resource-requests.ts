@@ -93,7 +93,7 @@ export class ResourceRequests {
       case "list":
         return listObjects(this.#parts.engine, served, target, request, exchange.turn);
       case "watch":
-        return watchObjects(this.#parts.engine, served, target, request, exchange.signal);
+        return watchObjects(this.#parts.engine, served, target, request, exchange);
       case "create":
         return this.#create(request, served, target, exchange);
       case "update":
@@ -296,7 +296,8 @@ export class ResourceRequests {
 
 export function attributesOf(user: UserInfo, target: ResourceTarget): AccessAttributes {
   const { verb, group, resource, subresource, namespace } = target;
-  const collection = verb === "list" || verb === "watch" || verb === "deletecollection";
+  // Not of a deletion: k8s.io/apiserver pkg/endpoints/request/requestinfo.go (v0.34).
+  const collection = verb === "list" || verb === "watch";
   return {
     user,
     verb,

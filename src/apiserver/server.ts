@@ -14,6 +14,7 @@ import {
   type Peer,
 } from "./access/authentication.ts";
 import { accessDenied, authorizer, impersonationChecks } from "./access/authorization.ts";
+import { noTurns, type UserTurns } from "./access/exchange.ts";
 import { writeFirstObjects, type FirstObjectsOptions } from "./bootstrap.ts";
 import {
   namespaceLifecycle,
@@ -42,7 +43,7 @@ import { roleEscalation } from "./admission/role-escalation.ts";
 import { builtinDefinitions } from "./schema/kinds/builtin-kinds.ts";
 import type { AccessAttributes, UserInfo } from "./schema/contract.ts";
 import { tokenIssuer, type TokenKeys } from "./access/service-account-tokens.ts";
-import { internalError, notServed, pageNotFound, Refusal, unforeseen } from "./schema/status.ts";
+import { internalError, notServed, pageNotFound, Refusal, tooManyRequests, unforeseen } from "./schema/status.ts";
 import type { Store } from "./storage/store.ts";
 import { nodeRestriction } from "./admission/node-restriction.ts";
 
@@ -68,8 +69,8 @@ export interface ApiServerOptions {
   /** Events a slow watcher may leave unread. */
   readonly watchBacklog?: number;
   readonly bootstrap?: FirstObjectsOptions;
-  /** Turns of the users whose requests are answered, by their share; without them, each request is answered at once. */
-  readonly turn?: (share: string) => Promise<void>;
+  /** Turns of the users whose requests are answered; without them, each request is answered at once. */
+  readonly turns?: UserTurns;
   /** Reads long YAML, which takes seconds; without it, that is read as any other. */
   readonly readYaml?: ReadYaml;
 }
@@ -139,17 +140,14 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
   writeFirstObjects(engine, options.bootstrap ?? {});
   custom.start(engine);
   expireEvents(live, clock);
-  const { turn = () => Promise.resolve(), readYaml: read = (text) => Promise.resolve(readYaml(text)) } = options;
-  const isShared = options.turn !== undefined;
+  const { turns = noTurns, readYaml: read = (text) => Promise.resolve(readYaml(text)) } = options;
   const parts = { engine, access, rbac, authentication, tokens, logs: options.logs };
-  return new EmbeddedServer(parts, documents, { turn, read, isShared });
+  return new EmbeddedServer(parts, documents, { turns, read });
 }
 
 /** How users share the loop that answers all of them. */
 interface SharedLoop {
-  /** Whether users take turns at all. */
-  readonly isShared: boolean;
-  readonly turn: (share: string) => Promise<void>;
+  readonly turns: UserTurns;
   readonly read: ReadYaml;
 }
 
@@ -223,11 +221,10 @@ class EmbeddedServer implements ApiServer {
     const user = authenticate(request, peer, this.#parts.authentication);
     if (user instanceof Refusal) return user;
     exchange.user = user;
-    const { of: share } = shareOf(user);
-    exchange.turn = () => this.#loop.turn(share);
-    await exchange.turn();
-    // Nobody waits any more for what has not begun; without turns nothing has waited.
-    if (this.#loop.isShared) exchange.signal.throwIfAborted();
+    const share = shareOf(user);
+    exchange.turn = () => this.#loop.turns.goOn(share, exchange.signal);
+    if ((await this.#loop.turns.begin(share, exchange.signal)) === "tooMany")
+      return tooManyRequests("too many requests of yours wait already, please try again later", 1);
     const other = impersonated(request);
     if (other === undefined && Object.keys(request.headers).some((header) => header.startsWith("impersonate-")))
       return unforeseen("requested an impersonation without naming a user");
@@ -243,7 +240,13 @@ class EmbeddedServer implements ApiServer {
     if (!access.allows(attributes, demandedOf(target)["spec.nodeName"])) return accessDenied(attributes);
     const find = () => engine.catalog.find(target.group, target.version, target.resource);
     const isServed = find() !== undefined;
-    const read = isServed ? await readAhead(request, (text) => this.#loop.read(text, share, exchange.signal)) : request;
+    const readLong = async (text: string) => {
+      const outcome = await this.#loop.read(text, share.of, exchange.signal);
+      // What becomes of it is the user's work again.
+      await exchange.turn();
+      return outcome;
+    };
+    const read = isServed ? await readAhead(request, readLong) : request;
     // Its definition may have gone while the body was read.
     const served = find();
     if (served === undefined) return handledGroup(target.group) ? notServed() : pageNotFound();

@@ -1,4 +1,5 @@
 import type { UserInfo } from "../schema/contract.ts";
+import type { Share } from "./shares.ts";
 
 /** One request on its way through the server. */
 export interface Exchange {
@@ -9,3 +10,17 @@ export interface Exchange {
   /** Waits for the next turn of the user: long work lets others go on in between. */
   readonly turn: () => Promise<void>;
 }
+
+/** How users share the loop that answers all of them. */
+export interface UserTurns {
+  /** Waits for the first turn of a request; `tooMany`: too many others of its share wait. Rejects once `signal` aborts. */
+  begin(share: Share, signal: AbortSignal): Promise<"begun" | "tooMany">;
+  /** Waits for a further turn of a request that has begun. Rejects once `signal` aborts. */
+  goOn(share: Share, signal: AbortSignal): Promise<void>;
+}
+
+/**
+ * Where nobody takes turns, nobody has waited: a request is carried out as soon as it arrives, whether its caller is still
+ * there or not.
+ */
+export const noTurns: UserTurns = { begin: () => Promise.resolve("begun"), goOn: () => Promise.resolve() };

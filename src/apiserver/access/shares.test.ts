@@ -1,13 +1,31 @@
 import { expect, test } from "vitest";
 import { shareOf } from "./shares.ts";
 
+const suite = "system:serviceaccount:openshift-machine-config-operator";
+
 test.for([
-  ["mallory", [], { of: "mallory", isKept: false }],
-  ["system:serviceaccount:a:b", [], { of: "system:serviceaccount:a", isKept: false }],
-  ["system:serviceaccount:a:c", [], { of: "system:serviceaccount:a", isKept: false }],
-  ["system:serviceaccount:kube-system:c", [], { of: "system:serviceaccount:kube-system:c", isKept: true }],
-  ["system:node:n", ["system:nodes"], { of: "system:node:n", isKept: true }],
-  ["admin", ["system:masters"], { of: "admin", isKept: true }],
-] as const)("the share of %s [apiserver-shares-1]", ([name, groups, share]) => {
-  expect(shareOf({ name, groups })).toEqual(share);
+  ["mallory", [], undefined, { of: "mallory", part: "others" }],
+  ["system:serviceaccount:a:b", [], undefined, { of: "system:serviceaccount:a", part: "others" }],
+  ["system:serviceaccount:a:c", [], "n", { of: "system:serviceaccount:a", part: "others" }],
+  [
+    "system:serviceaccount:openshift-machine-config-join:p",
+    [],
+    undefined,
+    { of: "system:serviceaccount:openshift-machine-config-join", part: "others" },
+  ],
+  [
+    "system:serviceaccount:kube-system:c",
+    [],
+    undefined,
+    { of: "system:serviceaccount:kube-system:c", part: "cluster" },
+  ],
+  ["system:node:n", ["system:nodes"], undefined, { of: "system:node:n", part: "nodes" }],
+  ["admin", ["system:masters"], undefined, { of: "admin", part: "cluster" }],
+  // Root on a machine has the tokens of all its pods, which are no more than itself.
+  [`${suite}:machine-config-daemon`, [], "n", { of: "system:node:n", part: "nodes" }],
+  ["system:serviceaccount:kube-system:network", [], "n", { of: "system:node:n", part: "nodes" }],
+  [`${suite}:machine-config-controller`, [], "m", { of: `${suite}:machine-config-controller on m`, part: "cluster" }],
+] as const)("the share of %s in %o on %s [apiserver-shares-1]", ([name, groups, node, share]) => {
+  const extra = node === undefined ? {} : { extra: { "authentication.kubernetes.io/node-name": [node] } };
+  expect(shareOf({ name, groups, ...extra })).toEqual(share);
 });

@@ -193,6 +193,8 @@ async function ask(
   } finally {
     deadline.cancel();
   }
+  // The rest is the user's work again.
+  await exchange.turn();
   if (answer.status !== 200) return failed(`the server answered with status ${answer.status}`);
   const response = readResponse(answer.body, uid);
   if (typeof response === "string") return failed(response);
@@ -205,7 +207,7 @@ async function ask(
   try {
     const patched = jsonPatch(request.object, JSON.parse(patch ?? ""));
     if (patched.verdict === "refused" || !isObject(patched.object)) return failed("its patch cannot be applied");
-    const problem = problemOfJson(patched.object);
+    const problem = problemOfJson(patched.object, request.object);
     if (problem !== undefined) return failed(`its patch makes an object that cannot be stored: ${problem}`);
     return patched.object as KubeObject;
   } catch {

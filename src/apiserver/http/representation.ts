@@ -96,14 +96,17 @@ export function representation(now: () => number): Representation {
     };
   }
 
-  function table(served: Served, rows: readonly unknown[], metadata: unknown) {
+  function tableHead(served: Served, metadata: unknown) {
     return {
       kind: "Table",
       apiVersion: "meta.k8s.io/v1",
       metadata,
       columnDefinitions: served.definition.table.columns,
-      rows,
     };
+  }
+
+  function table(served: Served, rows: readonly unknown[], metadata: unknown) {
+    return { ...tableHead(served, metadata), rows };
   }
 
   function json(served: Served, live: Pick<LiveObject, "object" | "json">): string {
@@ -144,21 +147,15 @@ export function representation(now: () => number): Representation {
     async list(served, items, metadata, format, turn) {
       const { definition, apiVersion } = served;
       switch (format.as) {
-        case "table":
-          return text(
-            table(served, await inTurns(items, ({ object }) => row(served, object, format), turn), metadata),
-            format,
-          );
-        case "metadata":
-          return text(
-            {
-              kind: "PartialObjectMetadataList",
-              apiVersion: "meta.k8s.io/v1",
-              metadata,
-              items: await inTurns(items, ({ object }) => asMetadata(object), turn),
-            },
-            format,
-          );
+        case "table": {
+          const rows = await inTurns(items, ({ object }) => JSON.stringify(row(served, object, format)), turn);
+          return inEncoding(listOf(tableHead(served, metadata), "rows", rows), format);
+        }
+        case "metadata": {
+          const head = { kind: "PartialObjectMetadataList", apiVersion: "meta.k8s.io/v1", metadata };
+          const texts = await inTurns(items, ({ object }) => JSON.stringify(asMetadata(object)), turn);
+          return inEncoding(listOf(head, "items", texts), format);
+        }
         case "object": {
           // Lists of custom objects are written without Go's types, and name a token that there is not.
           const head = {
@@ -167,8 +164,7 @@ export function representation(now: () => number): Representation {
             metadata: definition.custom ? { continue: "", ...metadata } : metadata,
           };
           // Objects are kept encoded: a list is their concatenation.
-          const encoded = (await inTurns(items, (live) => item(served, live), turn)).join(",");
-          return inEncoding(`${JSON.stringify(head).slice(0, -1)},"items":[${encoded}]}`, format);
+          return inEncoding(listOf(head, "items", await inTurns(items, (live) => item(served, live), turn)), format);
         }
       }
     },
@@ -189,13 +185,23 @@ export function representation(now: () => number): Representation {
 /** Objects of a list that are shown in one turn. */
 const objectsOfOneTurn = 500;
 
-async function inTurns<T, R>(items: readonly T[], show: (item: T) => R, turn: () => Promise<void>): Promise<R[]> {
-  const shown: R[] = [];
+/** Texts of items: what they are made of would take several times their memory while the list waits for turns. */
+async function inTurns<T>(
+  items: readonly T[],
+  show: (item: T) => string,
+  turn: () => Promise<void>,
+): Promise<string[]> {
+  const shown: string[] = [];
   for (const item of items) {
     if (shown.length % objectsOfOneTurn === objectsOfOneTurn - 1) await turn();
     shown.push(show(item));
   }
   return shown;
+}
+
+/** A list whose items are texts already. @param head without them. */
+function listOf(head: object, key: "items" | "rows", items: readonly string[]): string {
+  return `${JSON.stringify(head).slice(0, -1)},"${key}":[${items.join(",")}]}`;
 }
 
 /**

@@ -17,8 +17,11 @@ const maxDepth = 1000;
  */
 const maxObjects = 250_000;
 
-/** Longer bodies are read as JSON, which is YAML too. Tags without a meaning take seven seconds a mebibyte. */
-const yamlLimitCharacters = 1024 * 1024;
+/**
+ * Longer bodies are read as JSON, which is YAML too, and which clients send. Tags without a meaning take two seconds for so
+ * many characters, and a list of nothing but errors seven hundred times its size in memory.
+ */
+export const yamlLimitCharacters = 256 * 1024;
 
 const objectTypes = ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
 
@@ -150,26 +153,67 @@ export function parseText(text: string, language: "json" | "yaml"): unknown {
     return problem === undefined ? value : badRequest(`error decoding the body: ${problem}`);
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
-    const hint = language === "yaml" && text.length > yamlLimitCharacters ? " (beyond 1 MiB, YAML must be JSON)" : "";
+    const hint = language === "yaml" && text.length > yamlLimitCharacters ? " (beyond 256 KiB, YAML must be JSON)" : "";
     return badRequest(`error decoding the body: ${message}${hint}`);
   }
+}
+
+/** What a value has at most: levels of nesting, and objects. */
+interface JsonSize {
+  readonly depth: number;
+  readonly objects: number;
 }
 
 /**
  * What no reader of JSON in Go takes: numbers beyond its range, which would become null; and deeper nesting (the real server
  * takes 10,000 levels, this one 1,000) and more objects than what works through the value can bear.
+ *
+ * @param before what an earlier version stored: what that has already is no problem.
  */
-export function problemOfJson(value: unknown): string | undefined {
-  let level: readonly unknown[] = [value];
+export function problemOfJson(value: unknown, before?: unknown): string | undefined {
+  const problem = problemBeyond(value, { depth: maxDepth, objects: maxObjects });
+  if (before === undefined) return problem ?? problemOfKeys(value);
+  if (problem === undefined) return undefined;
+  const { depth, objects } = sizeOfJson(before);
+  return problemBeyond(value, { depth: Math.max(depth, maxDepth), objects: Math.max(objects, maxObjects) });
+}
+
+/** Whoever copies an object by assigning its keys would change what the copy inherits. */
+function problemOfKeys(value: unknown): string | undefined {
+  for (const level of levelsOf(value))
+    if (level.some((one) => isObject(one) && Object.hasOwn(one, "__proto__"))) return "__proto__ is no key";
+  return undefined;
+}
+
+function problemBeyond(value: unknown, most: JsonSize): string | undefined {
   let objects = 0;
-  for (let depth = 0; level.length > 0; depth++) {
-    if (depth > maxDepth) return "exceeded max depth";
+  let depth = 0;
+  for (const level of levelsOf(value)) {
+    if (depth > most.depth) return "exceeded max depth";
     if (level.some((one) => one === Infinity || one === -Infinity)) return "a number is out of range";
     for (const one of level) if (isObject(one)) objects += 1;
-    if (objects > maxObjects) return `more than ${maxObjects} objects`;
-    level = level.flatMap((one) => (typeof one === "object" && one !== null ? (Object.values(one) as unknown[]) : []));
+    if (objects > most.objects) return `more than ${most.objects} objects`;
+    depth += 1;
   }
   return undefined;
+}
+
+function sizeOfJson(value: unknown): JsonSize {
+  let objects = 0;
+  let depth = -1;
+  for (const level of levelsOf(value)) {
+    for (const one of level) if (isObject(one)) objects += 1;
+    depth += 1;
+  }
+  return { depth, objects };
+}
+
+/** The value, what is in it, what is in that, and so on. */
+function* levelsOf(value: unknown): Generator<readonly unknown[]> {
+  for (let level: readonly unknown[] = [value]; level.length > 0;) {
+    yield level;
+    level = level.flatMap((one) => (typeof one === "object" && one !== null ? (Object.values(one) as unknown[]) : []));
+  }
 }
 
 /** Paths of fields that a JSON body names twice, which a parsed object no longer shows. */

@@ -6,6 +6,7 @@ describe("parseTarget", () => {
     { line: "GET /api/v1/pods", is: "list /v1 pods" },
     { line: "GET /api/v1/namespaces/a/pods/b", is: "get /v1 pods a/b" },
     { line: "GET /api/v1/namespaces/a/pods?watch=1", is: "watch /v1 pods a/" },
+    { line: "GET /api/v1/namespaces/a/pods/b?watch=1", is: "get /v1 pods a/b" },
     { line: "GET /api/v1/namespaces/a/pods?watch=false", is: "list /v1 pods a/" },
     { line: "POST /api/v1/namespaces/a/pods/b/eviction", is: "create /v1 pods/eviction a/b" },
     { line: "GET /api/v1/namespaces/a", is: "get /v1 namespaces a/a" },

@@ -72,8 +72,9 @@ function verbOf(method: string, name: string, query: URLSearchParams): Verb | un
   switch (method) {
     case "GET":
     case "HEAD":
-      if (isTrue(query.get("watch"))) return "watch";
-      return name === "" ? "list" : "get";
+      // As by the real server, who names an object gets it: k8s.io/apiserver pkg/endpoints/request/requestinfo.go (v0.34).
+      if (name !== "") return "get";
+      return isTrue(query.get("watch")) ? "watch" : "list";
     case "POST":
       return "create";
     case "PUT":

@@ -35,10 +35,10 @@ export class WatchStream implements AsyncIterable<string> {
     this.#wakeReader();
   }
 
-  /** The initial lines of the watch, of any length. */
+  /** The initial lines of the watch, of any length: they come before those that wait already. */
   begin(text: string): void {
     if (this.#state !== "open" || text === "") return;
-    this.#waiting.push(text);
+    this.#waiting.unshift(text);
     this.#wakeReader();
   }
 

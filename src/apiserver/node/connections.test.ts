@@ -1,5 +1,6 @@
 import { EventEmitter } from "node:events";
 import { expect, test } from "vitest";
+import type { Part } from "../access/shares.ts";
 import { Connections } from "./connections.ts";
 
 class FakeSocket extends EventEmitter {
@@ -20,14 +21,14 @@ class FakeSocket extends EventEmitter {
 
 /** Connections, of which each begins on a port of its own. */
 function start() {
-  const connections = new Connections({ strangers: 2, ofOneUser: 2, ofOthers: 3 });
+  const connections = new Connections({ strangers: 2, ofOneUser: 2, ofOneNode: 1, ofOthers: 3, ofNodes: 2 });
   let port = 0;
   return {
     connections,
-    begin(user?: string, isKept = false): FakeSocket {
+    begin(user?: string, part: Part = "others"): FakeSocket {
       const socket = new FakeSocket((port += 1));
       connections.begins(socket);
-      if (user !== undefined) connections.isOf({ of: user, isKept }, socket);
+      if (user !== undefined) connections.isOf({ of: user, part }, socket);
       return socket;
     },
   };
@@ -39,7 +40,7 @@ test("the oldest connection of a stranger makes room, and none of a user does [a
   const user = begin("a");
   const [first, second] = [begin(), begin()];
   // A request on a connection names its other end alone: TLS has a socket of its own.
-  connections.isOf({ of: "b", isKept: false }, new FakeSocket(second.remotePort));
+  connections.isOf({ of: "b", part: "others" }, new FakeSocket(second.remotePort));
   const [third, fourth] = [begin(), begin()];
   expect(closedOf([user, first, second, third, fourth])).toEqual([false, true, false, false, false]);
   third.destroy();
@@ -63,7 +64,7 @@ test("many users together leave room for nodes and administrators [apiserver-con
   const { begin } = start();
   const others = ["a", "b", "c"].map((user) => begin(user));
   const more = [begin("d"), begin("e")];
-  const node = begin("system:node:n", true);
+  const node = begin("node:n", "nodes");
   begin();
   expect(closedOf([...others, ...more, node])).toEqual([false, false, false, true, false, false]);
   others[0]?.destroy();
@@ -71,4 +72,15 @@ test("many users together leave room for nodes and administrators [apiserver-con
   begin();
   begin();
   expect(next.isClosed).toBe(false);
+});
+
+test("one machine leaves room for others, and all of them for administrators [apiserver-connections-4]", () => {
+  const { begin } = start();
+  const first = [begin("node:a", "nodes"), begin("node:a", "nodes")];
+  const second = begin("node:b", "nodes");
+  const third = begin("node:c", "nodes");
+  const admin = [begin("admin", "cluster"), begin("admin", "cluster")];
+  begin();
+  begin();
+  expect(closedOf([...first, second, third, ...admin])).toEqual([false, true, false, true, false, false]);
 });

@@ -1,12 +1,14 @@
-import type { Share } from "../access/shares.ts";
+import type { Part, Share } from "../access/shares.ts";
 
 /** How many connections each kind of client may hold at once. */
 export interface ConnectionLimits {
   /** Of clients whom no request on their connection has made known yet. */
   readonly strangers: number;
   readonly ofOneUser: number;
+  readonly ofOneNode: number;
   /** Of all users for whom nothing is kept. */
   readonly ofOthers: number;
+  readonly ofNodes: number;
 }
 
 /** The part of a socket that this needs. */
@@ -30,7 +32,7 @@ export class Connections {
   /** In the order in which they began. */
   readonly #strangers = new Map<string, Connection>();
   readonly #ofUsers = new Map<string, number>();
-  #ofOthers = 0;
+  readonly #ofParts: Record<Part, number> = { others: 0, nodes: 0, cluster: 0 };
 
   constructor(limits: ConnectionLimits) {
     this.#limits = limits;
@@ -47,17 +49,18 @@ export class Connections {
   }
 
   /** A request on it was sent by this user. Beyond the share of one user, a connection stays with the strangers. */
-  isOf({ of: user, isKept }: Share, connection: Connection): void {
+  isOf({ of: user, part }: Share, connection: Connection): void {
     const key = keyOf(connection);
     const begun = this.#strangers.get(key);
     const count = this.#ofUsers.get(user) ?? 0;
-    if (begun === undefined || count >= this.#limits.ofOneUser) return;
-    if (!isKept && this.#ofOthers >= this.#limits.ofOthers) return;
+    const { ofOneUser, ofOneNode, ofOthers, ofNodes } = this.#limits;
+    if (begun === undefined || count >= (part === "nodes" ? ofOneNode : ofOneUser)) return;
+    if (this.#ofParts[part] >= { others: ofOthers, nodes: ofNodes, cluster: Infinity }[part]) return;
     this.#strangers.delete(key);
     this.#ofUsers.set(user, count + 1);
-    if (!isKept) this.#ofOthers += 1;
+    this.#ofParts[part] += 1;
     begun.once("close", () => {
-      if (!isKept) this.#ofOthers -= 1;
+      this.#ofParts[part] -= 1;
       const left = (this.#ofUsers.get(user) ?? 1) - 1;
       if (left === 0) this.#ofUsers.delete(user);
       else this.#ofUsers.set(user, left);

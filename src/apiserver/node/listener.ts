@@ -15,6 +15,7 @@ import { bodyLimitBytes } from "../http/request-body.ts";
 import { Refusal, tooManyRequests } from "../schema/status.ts";
 import type { ApiServer } from "../server.ts";
 import { type ConnectionLimits, Connections } from "./connections.ts";
+import { pipelineLimits, Pipelines } from "./pipelines.ts";
 import { type UnsentAnswers, unsentAnswers, unsentLimits, type UnsentLimits } from "./unsent-answers.ts";
 
 export interface ListenOptions {
@@ -49,17 +50,24 @@ const discardLimitBytes = 64 * 1024 * 1024;
 const bufferedLimitBytes = 256 * 1024 * 1024;
 /** Of these, bodies of one user: whoever sends many, and slowly, leaves room for others. */
 const callerLimitBytes = bufferedLimitBytes / 4;
-/** Of these, bodies of all users for whom nothing is kept. */
-const othersLimitBytes = (bufferedLimitBytes / 4) * 3;
+const nodeLimitBytes = 12 * 1024 * 1024;
+/** Of these, bodies of all users for whom nothing is kept, and of all machines. */
+const partLimitBytes = { others: (bufferedLimitBytes / 16) * 10, nodes: (bufferedLimitBytes / 16) * 3 };
 /** The same for callers whom nobody knows: they must not take the room of others by bodies that do not end. */
 const strangersLimitBytes = 16 * 1024 * 1024;
 /** Many times the number of connections that the machines of one cluster hold open. */
 const mostConnections = 10_000;
 /**
- * Of these, those of clients without credentials, those of one user, and those of all users but nodes and administrators,
- * for whom the rest is kept.
+ * Of these, those of clients without credentials, of one user or machine, of all users but administrators and components of
+ * the cluster, for whom the rest is kept, and of all machines.
  */
-export const connectionLimits: ConnectionLimits = { strangers: 1_000, ofOneUser: 2_000, ofOthers: 6_000 };
+export const connectionLimits: ConnectionLimits = {
+  strangers: 1_000,
+  ofOneUser: 2_000,
+  ofOneNode: 200,
+  ofOthers: 6_000,
+  ofNodes: 2_500,
+};
 /** How long running requests may take once the listener closes. */
 const closeGraceMs = 2_000;
 
@@ -73,12 +81,14 @@ export async function listen(options: ListenOptions): Promise<Listener> {
 
   const buffered: Buffers = {
     known: { bytes: 0, limitBytes: bufferedLimitBytes },
-    others: { bytes: 0, limitBytes: othersLimitBytes },
+    others: { bytes: 0, limitBytes: partLimitBytes.others },
+    nodes: { bytes: 0, limitBytes: partLimitBytes.nodes },
     strangers: { bytes: 0, limitBytes: strangersLimitBytes },
     callers: new Map(),
   };
   const unsent = unsentAnswers(options.unsent ?? unsentLimits);
   const connections = new Connections(connectionLimits);
+  const pipelines = new Pipelines(pipelineLimits);
   const https = createServer(
     {
       cert: options.tls.certificate,
@@ -93,7 +103,10 @@ export async function listen(options: ListenOptions): Promise<Listener> {
       noDelay: true,
     },
     (request, response) => {
-      void serve(request, response, server, { buffered, unsent, connections, clock });
+      pipelines.add(request.socket, {
+        answer: response,
+        serve: () => void serve(request, response, server, { buffered, unsent, connections, clock }),
+      });
     },
   );
   https.maxConnections = mostConnections;
@@ -135,17 +148,19 @@ interface Buffered {
   bytes: number;
   readonly limitBytes: number;
 }
-interface Buffers extends Readonly<Record<"known" | "others" | "strangers", Buffered>> {
+interface Buffers extends Readonly<Record<"known" | "others" | "nodes" | "strangers", Buffered>> {
   /** Of the known callers, by name; those without bodies are absent. */
   readonly callers: Map<string, number>;
 }
 
 /** A part of the memory for one request. @param caller its user; `undefined`: nobody known. */
 function bufferShare(
-  { known, others, strangers, callers }: Buffers,
+  { known, callers, ...parts }: Buffers,
   caller: Share | undefined,
 ): { take(bytes: number): boolean; giveBack(): void } {
-  const shared = caller === undefined ? [strangers] : caller.isKept ? [known] : [known, others];
+  const shared =
+    caller === undefined ? [parts.strangers] : caller.part === "cluster" ? [known] : [known, parts[caller.part]];
+  const ownLimitBytes = caller?.part === "nodes" ? nodeLimitBytes : callerLimitBytes;
   let taken = 0;
   const add = (bytes: number) => {
     for (const buffered of shared) buffered.bytes += bytes;
@@ -159,7 +174,7 @@ function bufferShare(
     take(bytes) {
       const own = caller === undefined ? 0 : (callers.get(caller.of) ?? 0);
       const fits = shared.every((buffered) => buffered.bytes + bytes <= buffered.limitBytes);
-      if (!fits || own + bytes > callerLimitBytes) return false;
+      if (!fits || own + bytes > ownLimitBytes) return false;
       add(bytes);
       return true;
     },
@@ -280,7 +295,7 @@ function readPeer(socket: TLSSocket): KnownPeer {
 /** Header values go out as UTF-8, which node:http takes one character a byte. */
 const headerBytes = (value: string) => Buffer.from(value).toString("latin1");
 
-const stranger: Share = { of: "", isKept: false };
+const stranger: Share = { of: "", part: "others" };
 
 /** Whose answer it is, beside the others that wait for their readers. */
 interface Room {

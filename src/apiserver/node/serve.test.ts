@@ -345,6 +345,35 @@ test("bodies of one user, and those of watches, take no room from other users [a
   }
 }, 60_000);
 
+test("bodies that root on one machine sends slowly take no room from other machines [apiserver-serve-5]", async () => {
+  const node = (name: string) => ({ name: `system:node:${name}`, groups: ["system:nodes"] });
+  const daemon = {
+    name: "system:serviceaccount:openshift-machine-config-operator:machine-config-daemon",
+    groups: [],
+    extra: { "authentication.kubernetes.io/node-name": ["a"] },
+  };
+  const admin = { name: "admin", groups: ["system:masters"] };
+  const { url } = await start("machines.db", { staticTokens: { a: node("a"), b: node("b"), daemon, secret: admin } });
+  const stalled = many(5, () => {
+    const headers = { authorization: "Bearer daemon", "content-length": 2_900_001 };
+    const ask = httpsRequest(`${url}${maps}`, { method: "POST", agent: false, ca: authority.certificate, headers });
+    ask.on("error", () => undefined);
+    ask.write(Buffer.alloc(2_900_000, 32));
+    return ask;
+  });
+  const large = map("large", { text: "x".repeat(900_000) });
+  const write = async (token: string) =>
+    (await call(url, "POST", `${maps}?dryRun=All`, large, { authorization: `Bearer ${token}` })).status;
+  try {
+    // Until then, what was sent has not all arrived.
+    while ((await write("daemon")) !== 429);
+    // The tokens of a machine's pods are the machine's.
+    expect([await write("a"), await write("b"), await write("secret")]).toEqual([429, 403, 201]);
+  } finally {
+    for (const ask of stalled) ask.destroy();
+  }
+}, 60_000);
+
 test("connections of strangers take no room from those of users, and the oldest makes room for the next [apiserver-limits-10]", async () => {
   const { url, port } = await start("connections.db");
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });

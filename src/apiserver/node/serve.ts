@@ -78,7 +78,12 @@ export async function serveApiServer(options: ServeOptions): Promise<RunningApiS
               return stored === undefined ? undefined : (JSON.parse(stored.value) as KubeObject);
             },
           }));
-    const turns = new Turns({ monotonic: () => clock.monotonic(), afterwards: (run) => void setImmediate(run) });
+    const turns = new Turns({
+      monotonic: () => clock.monotonic(),
+      // Ticks come after all promises, and before what has arrived.
+      next: (run) => void Promise.resolve().then(() => process.nextTick(run)),
+      afterwards: (run) => void setImmediate(run),
+    });
     server = createApiServer({
       store,
       clock,
@@ -86,7 +91,7 @@ export async function serveApiServer(options: ServeOptions): Promise<RunningApiS
       log,
       tokenKeys: pemTokenKeys(options.tokenKey),
       webhooks: httpsWebhookCaller,
-      turn: (share) => turns.take(share),
+      turns,
       ...(options.startThread === undefined ? {} : { readYaml: yamlInThreads(options.startThread, clock) }),
       room: roomIn(getHeapStatistics().heap_size_limit),
       bootstrap: { rootCertificates: clusterCA },

@@ -1,8 +1,13 @@
+import type { UserTurns } from "../access/exchange.ts";
+import type { Part, Share } from "../access/shares.ts";
+
 /** What {@link Turns} needs of the event loop. */
 export interface Loop {
   /** Milliseconds since any origin. */
   monotonic(): number;
-  /** Calls back after the work of this turn, its promises included, and after what has arrived meanwhile. */
+  /** Calls back after the work of this turn, its promises included. */
+  next(run: () => void): void;
+  /** The same, and after what has arrived meanwhile. */
   afterwards(run: () => void): void;
 }
 
@@ -13,88 +18,172 @@ const memoryMs = 1_000;
 const longTurnMs = 20;
 const roundsToArrive = 5;
 
+/** Turns that are short follow each other for so long before what has arrived meanwhile is read. */
+const roundMs = 5;
+
+/** Requests of one share that may wait for their first turn: hundreds of times what a client sends beside each other. */
+const mostWaiting = 1_000;
+
+/** Users who may have something half made that waits for a further turn: together they hold a few lists of any length. */
+const mostHalfMade = 8;
+
+/** Those of one share who wait, in the order in which they came. */
+interface Waiting {
+  readonly part: Part;
+  readonly fresh: Set<() => void>;
+  /** They hold what they have made so far, and are next: all of them half made would fill the memory. */
+  readonly begun: Set<() => void>;
+}
+
 /**
  * Turns of the event loop, which all users share. Who waits and took the least time of late comes next, so that one request
- * of another waits for a single turn of those whose requests are long, and not for all of them.
+ * of another waits for a single turn of those whose requests are long, and not for all of them. The same is so for the parts
+ * that are kept: however many users and machines there are, the components of the cluster have a third of the time.
  */
-export class Turns {
+export class Turns implements UserTurns {
   readonly #loop: Loop;
-  readonly #waiting = new Map<string, (() => void)[]>();
+  readonly #waiting = new Map<string, Waiting>();
   readonly #takenMs = new Map<string, number>();
+  readonly #partTookMs: Record<Part, number> = { others: 0, nodes: 0, cluster: 0 };
+  /** Of the users, those with something half made: each waits for a further turn, or has one. */
+  readonly #halfMade = new Set<string>();
   #halvedAt: number;
+  /** When what had arrived was read last. */
+  #roundSince: number;
   /** Whose turn it is, and since when. */
-  #current: { readonly share: string; readonly since: number } | undefined;
+  #current: { readonly share: string; readonly part: Part; readonly since: number } | undefined;
   #isRunning = false;
 
   constructor(loop: Loop) {
     this.#loop = loop;
     this.#halvedAt = loop.monotonic();
+    this.#roundSince = this.#halvedAt;
   }
 
-  /** Resolves when it is the turn of a share; the turn lasts until the next wait for anything but a promise. */
-  take(share: string): Promise<void> {
-    return new Promise((resolve) => {
-      const waiting = this.#waiting.get(share);
-      if (waiting === undefined) this.#waiting.set(share, [resolve]);
-      else waiting.push(resolve);
-      if (this.#isRunning) return;
+  /** The turn lasts until the next wait for anything but a promise. */
+  async begin(share: Share, signal: AbortSignal): Promise<"begun" | "tooMany"> {
+    if ((this.#waiting.get(share.of)?.fresh.size ?? 0) >= mostWaiting) return "tooMany";
+    await this.#take(share, "fresh", signal);
+    return "begun";
+  }
+
+  async goOn(share: Share, signal: AbortSignal): Promise<void> {
+    await this.#take(share, "begun", signal);
+  }
+
+  #take({ of: share, part }: Share, line: "fresh" | "begun", signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const waiting = this.#waiting.get(share) ?? { part, fresh: new Set(), begun: new Set() };
+    this.#waiting.set(share, waiting);
+    const begin = () => {
+      leave();
+      resolve();
+    };
+    const giveUp = () => {
+      leave();
+      reject(signal.reason as Error);
+    };
+    const leave = () => {
+      signal.removeEventListener("abort", giveUp);
+      waiting[line].delete(begin);
+      this.#giveBack(share);
+      const isLast = waiting.fresh.size === 0 && waiting.begun.size === 0;
+      if (isLast && this.#waiting.get(share) === waiting) this.#waiting.delete(share);
+    };
+    signal.addEventListener("abort", giveUp, { once: true });
+    waiting[line].add(begin);
+    if (!this.#isRunning) {
       this.#isRunning = true;
-      this.#loop.afterwards(() => this.#next());
-    });
+      this.#read(1);
+    }
+    return promise;
   }
 
   /** The turn is over. */
   #next(): void {
     const now = this.#loop.monotonic();
-    this.#forget(now);
     let tookMs = 0;
     if (this.#current !== undefined) {
-      const { share, since } = this.#current;
+      const { share, part, since } = this.#current;
       tookMs = now - since;
+      this.#partTookMs[part] += tookMs;
       this.#takenMs.set(share, (this.#takenMs.get(share) ?? 0) + tookMs);
+      this.#current = undefined;
+      this.#giveBack(share);
     }
-    this.#rest(tookMs < longTurnMs ? 0 : roundsToArrive);
+    if (tookMs >= longTurnMs) this.#read(roundsToArrive);
+    else if (now - this.#roundSince >= roundMs) this.#read(1);
+    else this.#begin();
   }
 
-  #rest(rounds: number): void {
-    if (rounds === 0) this.#begin();
-    else this.#loop.afterwards(() => this.#rest(rounds - 1));
+  /** Reads what has arrived. */
+  #read(rounds: number): void {
+    if (rounds > 0) {
+      this.#loop.afterwards(() => this.#read(rounds - 1));
+      return;
+    }
+    this.#roundSince = this.#loop.monotonic();
+    this.#begin();
   }
 
   #begin(): void {
-    const share = this.#patientest();
-    this.#current = share === undefined ? undefined : { share, since: this.#loop.monotonic() };
-    if (share === undefined) {
+    this.#forget(this.#loop.monotonic());
+    const found = this.#patientest();
+    if (found === undefined) {
       this.#isRunning = false;
       return;
     }
-    const waiting = this.#waiting.get(share) ?? [];
-    waiting.shift()?.();
-    if (waiting.length === 0) this.#waiting.delete(share);
-    this.#loop.afterwards(() => this.#next());
+    const [share, { part, begun, fresh }] = found;
+    this.#current = { share, part, since: this.#loop.monotonic() };
+    if (part === "others" && begun.size > 0) this.#halfMade.add(share);
+    const begin = first(begun) ?? first(fresh);
+    begin?.();
+    this.#loop.next(() => this.#next());
   }
 
-  /** Of those who wait, the share that took the least time. */
-  #patientest(): string | undefined {
-    let found: string | undefined;
+  /** Of those who wait, the share that took the least time, of the part that took the least. */
+  #patientest(): readonly [string, Waiting] | undefined {
+    let found: readonly [string, Waiting] | undefined;
+    let leastOfPart = Infinity;
     let least = Infinity;
-    for (const share of this.#waiting.keys()) {
-      const taken = this.#takenMs.get(share) ?? 0;
-      if (taken >= least) continue;
-      found = share;
+    for (const entry of this.#waiting) {
+      if (!this.#mayGoOn(...entry)) continue;
+      const ofPart = this.#partTookMs[entry[1].part];
+      const taken = this.#takenMs.get(entry[0]) ?? 0;
+      if (ofPart > leastOfPart || (ofPart === leastOfPart && taken >= least)) continue;
+      found = entry;
+      leastOfPart = ofPart;
       least = taken;
     }
     return found;
+  }
+
+  /** Whether nothing, or not too much, is half made already. */
+  #mayGoOn(share: string, { part, begun }: Waiting): boolean {
+    return part !== "others" || begun.size === 0 || this.#halfMade.has(share) || this.#halfMade.size < mostHalfMade;
+  }
+
+  /** What was half made is whole, or given up. */
+  #giveBack(share: string): void {
+    if (this.#current?.share === share || (this.#waiting.get(share)?.begun.size ?? 0) > 0) return;
+    this.#halfMade.delete(share);
   }
 
   #forget(now: number): void {
     const halvings = Math.floor((now - this.#halvedAt) / memoryMs);
     if (halvings === 0) return;
     this.#halvedAt += halvings * memoryMs;
+    for (const part of ["others", "nodes", "cluster"] as const) this.#partTookMs[part] /= 2 ** halvings;
     for (const [share, taken] of this.#takenMs) {
       const left = taken / 2 ** halvings;
       if (left < 1) this.#takenMs.delete(share);
       else this.#takenMs.set(share, left);
     }
   }
+}
+
+function first<T>(of: Iterable<T>): T | undefined {
+  for (const one of of) return one;
+  return undefined;
 }

@@ -30,7 +30,10 @@ async function start(
   const listener = await listen({
     server: {
       handle: async ({ target }, _peer, signal) => ({ status: 200, headers: {}, body: await answer(target, signal) }),
-      callerOf: ({ headers: { authorization: of = "" } }) => ({ of, isKept: of === "node" }),
+      callerOf: ({ headers: { authorization: of = "" } }) => ({
+        of,
+        part: of.startsWith("node") ? "nodes" : of === "admin" ? "cluster" : "others",
+      }),
       close: () => {},
     },
     host: "127.0.0.1",
@@ -72,7 +75,9 @@ async function read(answer: IncomingMessage): Promise<number | "lost"> {
 const limits = {
   allBytes: 100 * megabyte,
   othersBytes: 100 * megabyte,
+  nodesBytes: 50 * megabyte,
   callerBytes: 50 * megabyte,
+  nodeBytes: 30 * megabyte,
   takenWithinMs: 60_000,
 };
 
@@ -119,13 +124,18 @@ test("who goes away, before or after the answer, keeps no room [apiserver-unsent
     await read(answer);
     return answer.statusCode;
   };
-  /** Asks three times on one connection, where the later answers wait for the first. */
+  /** Asks on three connections, and reads nothing. */
   const open = async (target: string) => {
-    const socket = connect({ port: Number(new URL(url).port), host: "127.0.0.1", ca: authority.certificate });
-    socket.on("error", () => {});
     const request = `GET ${target} HTTP/1.1\r\nhost: x\r\nauthorization: eve\r\n\r\n`;
-    await new Promise((resolve) => socket.once("secureConnect", () => socket.write(request.repeat(3), resolve)));
-    return socket;
+    const sockets = await Promise.all(
+      [1, 2, 3].map(async () => {
+        const socket = connect({ port: Number(new URL(url).port), host: "127.0.0.1", ca: authority.certificate });
+        socket.on("error", () => {});
+        await new Promise((resolve) => socket.once("secureConnect", () => socket.write(request, resolve)));
+        return socket;
+      }),
+    );
+    return { destroy: () => sockets.forEach((socket) => socket.destroy()) };
   };
   const after = await open("/");
   while ((await statusOfOne()) === 200);
@@ -143,4 +153,12 @@ test("what many users do not take leaves room for answers of nodes and administr
   const others = [await ask(url, "eve"), await ask(url, "carl"), await ask(url, "bob")];
   const node = await ask(url, "node");
   expect([...others, node].map(({ statusCode }) => statusCode)).toEqual([200, 200, 429, 200]);
+});
+
+test("what machines do not take leaves room for those of others, and of administrators [apiserver-unsent-6]", async () => {
+  const url = await start(() => long, { ...limits, nodesBytes: 2 * long.length });
+  const statuses: (number | undefined)[] = [];
+  for (const user of ["node-a", "node-a", "node-b", "node-c", "eve", "admin", "admin"])
+    statuses.push((await ask(url, user)).statusCode);
+  expect(statuses).toEqual([200, 429, 200, 429, 200, 200, 200]);
 });

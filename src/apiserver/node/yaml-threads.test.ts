@@ -29,7 +29,8 @@ function start() {
     open: () => threads.filter(({ isOver }) => !isOver).map(({ data }) => data),
     finish: (text: string) =>
       threads.find(({ data }) => data === text)?.onMessage({ verdict: "read", json: `"${text}"` }),
-    fail: (text: string) => threads.find(({ data }) => data === text)?.end(new Error("out of memory")),
+    fail: (text: string, code: string) =>
+      threads.find(({ data }) => data === text)?.end(Object.assign(new Error(code), { code })),
     passDeadline: () => deadlines.at(-1)?.(),
   };
 }
@@ -58,7 +59,7 @@ test("a text that takes too long or too much is refused, and makes room for othe
   const { read, open, fail, passDeadline, finish } = start();
   const refused = { verdict: "refused", code: 400, message: "it takes too much to read as YAML: send JSON" };
   const large = read("large", "a");
-  fail("large");
+  fail("large", "ERR_WORKER_OUT_OF_MEMORY");
   expect(await large).toEqual(refused);
   const slow = read("slow", "a");
   passDeadline();
@@ -68,9 +69,19 @@ test("a text that takes too long or too much is refused, and makes room for othe
   const waits = read("waits", "a", gone.signal);
   const next = read("next", "a");
   gone.abort(new Error("the caller went away"));
-  await left;
+  await expect(left).rejects.toThrow("the caller went away");
   await expect(waits).rejects.toThrow("the caller went away");
   expect(open()).toEqual(["next"]);
+  finish("next");
+  expect(await next).toEqual({ verdict: "read", json: '"next"' });
+});
+
+test("a thread that could not start is not the fault of its text [apiserver-yaml-threads-4]", async () => {
+  const { read, fail, finish } = start();
+  const unread = read("unread", "a");
+  fail("unread", "ERR_WORKER_INIT_FAILED");
+  await expect(unread).rejects.toThrow("ERR_WORKER_INIT_FAILED");
+  const next = read("next", "a");
   finish("next");
   expect(await next).toEqual({ verdict: "read", json: '"next"' });
 });

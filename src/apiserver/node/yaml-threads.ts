@@ -9,8 +9,11 @@ export const yamlThread = "yaml-reader";
 const mostThreads = 2;
 /** Ten times what the longest body that is read as YAML takes on a calm machine. */
 const deadlineMs = 60_000;
-/** A mebibyte of YAML takes up to a hundred times its size while it is read. */
-const heapMb = 512;
+/**
+ * Twice what the worst of the longest texts takes, so that none comes near it: V8 ends the whole process, and not the thread,
+ * where one allocation is larger than what is left of the heap and an allowance of 16 MiB.
+ */
+export const yamlHeapMb = 384;
 
 interface Waiting {
   readonly text: string;
@@ -63,23 +66,32 @@ async function readIn(
   { text, signal }: Waiting,
 ): Promise<YamlOutcome> {
   signal.throwIfAborted();
-  let outcome: YamlOutcome = { verdict: "refused", code: 400, message: "it takes too much to read as YAML: send JSON" };
+  let outcome: YamlOutcome | undefined;
+  let isLate = false;
   const thread = startThread({
     name: yamlThread,
     data: text,
-    heapMb,
+    heapMb: yamlHeapMb,
     onMessage: (message) => {
       outcome = message as YamlOutcome;
       thread.end();
     },
   });
   const end = () => thread.end();
-  const cancel = clock.after(deadlineMs, end);
+  const cancel = clock.after(deadlineMs, () => {
+    isLate = true;
+    end();
+  });
   signal.addEventListener("abort", end, { once: true });
-  await thread.ended;
+  const failure: (Error & { readonly code?: unknown }) | undefined = await thread.ended;
   signal.removeEventListener("abort", end);
   cancel();
-  return outcome;
+  if (outcome !== undefined) return outcome;
+  signal.throwIfAborted();
+  if (isLate || failure?.code === "ERR_WORKER_OUT_OF_MEMORY")
+    return { verdict: "refused", code: 400, message: "it takes too much to read as YAML: send JSON" };
+  // That is not the fault of the text.
+  throw failure ?? new Error("the thread that reads YAML ended without an answer");
 }
 
 /** What the thread runs. */

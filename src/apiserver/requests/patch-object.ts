@@ -92,7 +92,7 @@ export async function patchObject(context: WriteContext, request: HttpRequest): 
       if (result instanceof Refusal) return result;
       if (!isObject(result.object)) return badRequest("the patched object is no object");
       // A patch of some hundred bytes copies what is there into itself.
-      const problem = problemOfJson(result.object);
+      const problem = problemOfJson(result.object, live);
       if (problem !== undefined) return badRequest(`the patched object is none that can be stored: ${problem}`);
       const object = checkIdentity(context, result.object);
       if (

@@ -5,7 +5,8 @@ import { bodyObject } from "../http/request-body.ts";
 import { isTrue } from "../http/request-target.ts";
 import type { KubeObject } from "../schema/contract.ts";
 import { cloneJson, isObject } from "../schema/json-values.ts";
-import { labelSelectorMatches } from "../schema/selectors.ts";
+import { compileLabelSelector } from "../schema/selectors.ts";
+import type { Engine } from "./engine.ts";
 import {
   badRequest,
   conflict,
@@ -44,6 +45,29 @@ const raceAttempts = 12;
 const disruptedPodsLimit = 2_000;
 const wouldViolate = "Cannot evict pod as it would violate the pod's disruption budget.";
 
+/** What admission says of the creation of a subresource. */
+function objectionTo(
+  subresource: string,
+  object: KubeObject,
+  { engine, exchange, served, target }: WriteContext,
+  dryRun: boolean,
+): Promise<Refusal | undefined> {
+  return engine.admission.validate(
+    {
+      operation: "CREATE",
+      served,
+      subresource,
+      namespace: target.namespace,
+      name: target.name,
+      object,
+      before: undefined,
+      dryRun,
+      options: { kind: "CreateOptions", apiVersion: "meta.k8s.io/v1" },
+    },
+    exchange,
+  );
+}
+
 /** POST …/pods/x/eviction: a deletion that asks the disruption budgets first. */
 export async function evictPod(context: WriteContext, request: HttpRequest): Promise<HttpResponse | Refusal> {
   const { engine, exchange, served, target } = context;
@@ -62,20 +86,7 @@ export async function evictPod(context: WriteContext, request: HttpRequest): Pro
     kind: "Eviction",
     metadata: { name: target.name, namespace: target.namespace },
   };
-  const objection = await engine.admission.validate(
-    {
-      operation: "CREATE",
-      served,
-      subresource: "eviction",
-      namespace: target.namespace,
-      name: target.name,
-      object: eviction,
-      before: undefined,
-      dryRun: options.dryRun,
-      options: { kind: "CreateOptions", apiVersion: "meta.k8s.io/v1" },
-    },
-    exchange,
-  );
+  const objection = await objectionTo("eviction", eviction, context, options.dryRun);
   if (objection !== undefined) return objection;
 
   for (let attempt = 1; ; attempt++) {
@@ -95,6 +106,20 @@ export async function evictPod(context: WriteContext, request: HttpRequest): Pro
   }
 }
 
+type Matches = (labels: Readonly<Record<string, string>>) => boolean;
+
+/** Selectors of budgets, each read once: whoever fills a namespace with budgets does not make each eviction read them all. */
+const selectors = new WeakMap<LiveObject, Matches | undefined>();
+
+function selectorOf(budget: LiveObject): Matches | undefined {
+  if (selectors.has(budget)) return selectors.get(budget);
+  const { spec } = budget.object as { readonly spec?: unknown };
+  const compiled = isObject(spec) ? compileLabelSelector(spec["selector"]) : undefined;
+  const matches = compiled?.verdict === "valid" ? compiled.matches : undefined;
+  selectors.set(budget, matches);
+  return matches;
+}
+
 /** Takes one allowed disruption from the budget that covers the pod, if one does. */
 function takeBudget(
   { engine, target }: WriteContext,
@@ -111,9 +136,7 @@ function takeBudget(
     return "free";
   const covering = engine.live
     .list("poddisruptionbudgets.policy", target.namespace)
-    .filter(
-      ({ object }) => isObject(object["spec"]) && labelSelectorMatches(object["spec"]["selector"], pod.metadata.labels),
-    );
+    .filter((budget) => selectorOf(budget)?.(pod.metadata.labels ?? {}) === true);
   const [budget] = covering;
   if (budget === undefined) return "free";
   if (covering.length > 1)
@@ -195,8 +218,21 @@ export async function bindPod(context: WriteContext, request: HttpRequest): Prom
   ) {
     return unforeseen("target.name: Required value");
   }
+  const binding = {
+    ...body,
+    apiVersion: "v1",
+    kind: "Binding",
+    metadata: { name: target.name, namespace: target.namespace },
+  };
+  const objection = await objectionTo("binding", binding, context, context.options.dryRun);
+  if (objection !== undefined) return objection;
+  // As on the real server, the creation of a binding is judged, and not the change of the pod.
+  const judged: Engine = {
+    ...engine,
+    admission: { mutate: ({ object }) => Promise.resolve(object), validate: () => Promise.resolve(undefined) },
+  };
   const written = await modifyObject(
-    { ...context, target: { ...target, subresource: "binding" } },
+    { ...context, engine: judged, target: { ...target, subresource: "binding" } },
     (pod) => {
       const spec = isObject(pod["spec"]) ? pod["spec"] : {};
       const refuse = (why: string) => conflict({ group: "", plural: "pods/binding" }, target.name, why);

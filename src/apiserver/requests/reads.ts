@@ -11,6 +11,7 @@ import { forbidden } from "../schema/field-errors.ts";
 import { badRequest, expired, invalid, notFound, Refusal, tooLargeRevision, unforeseen } from "../schema/status.ts";
 import { defaultBacklog, WatchStream } from "../http/watch-stream.ts";
 import type { Served } from "../schema/contract.ts";
+import type { Exchange } from "../access/exchange.ts";
 
 /** GET of one object. */
 export function getObject(
@@ -46,16 +47,14 @@ export function selectionOf(served: Served, target: ResourceTarget): Selection |
   const fields = fieldText === "" ? undefined : parseFieldSelector(fieldText, definition);
   if (fields?.verdict === "invalid") return badRequest(fields.message);
   const requires = fields?.requires ?? {};
-  // A watch of one name: `GET …/pods/x?watch=true`
-  const name = target.name === "" ? requires["metadata.name"] : target.name;
+  const name = requires["metadata.name"];
   const namespace =
     target.namespace !== "" ? target.namespace : definition.namespaced ? requires["metadata.namespace"] : "";
   const nodeName = requires["spec.nodeName"];
   return {
-    everything: labels === undefined && fields === undefined && target.name === "",
+    everything: labels === undefined && fields === undefined,
     matches: ({ key, object }) =>
       (target.namespace === "" || !definition.namespaced || key.namespace === target.namespace) &&
-      (target.name === "" || key.name === target.name) &&
       (labels === undefined || labels.matches(object.metadata.labels ?? {})) &&
       (fields === undefined || fields.matches(inVersion(object, served.apiVersion))),
     interest: {
@@ -161,7 +160,23 @@ export async function listObjects(
       : {}),
     ...(more && selection.everything ? { remainingItemCount: all.length - passed + 1 } : {}),
   };
+  if (isTooLong(items))
+    return new Refusal(
+      413,
+      "RequestEntityTooLarge",
+      "the list is too long for one answer: ask for it in pages, with limit=500",
+    );
   return objectResponse(200, await engine.show.list(served, items, metadata, format, turn), format);
+}
+
+/** Half of the longest text that V8 makes: a row of a table has more than its object. */
+const longestListCharacters = 256 * 1024 * 1024;
+
+/** Whether a list has no answer in one text. */
+export function isTooLong(items: readonly { readonly json: { readonly length: number } }[]): boolean {
+  let characters = 0;
+  for (const { json } of items) characters += json.length;
+  return characters > longestListCharacters;
 }
 
 function invalidListOptions(field: string, reason: string, message: string): Refusal {
@@ -205,14 +220,17 @@ const defaultWatchSeconds = 1_800;
 /** No watch outlives those by much: its caller may have lost the rights that it began with. */
 const mostWatchSeconds = 2 * defaultWatchSeconds;
 
+/** Objects that a watch begins with and that are shown in one turn. */
+const initialObjectsOfOneTurn = 500;
+
 /** WATCH: from a revision, or from the objects that there are. */
-export function watchObjects(
+export async function watchObjects(
   engine: Engine,
   served: Served,
   target: ResourceTarget,
   request: HttpRequest,
-  signal: AbortSignal,
-): HttpResponse | Refusal {
+  { signal, turn }: Pick<Exchange, "signal" | "turn">,
+): Promise<HttpResponse | Refusal> {
   const { query } = target;
   const negotiated = negotiate(request.headers["accept"], query);
   if (negotiated instanceof Refusal) return negotiated;
@@ -263,18 +281,13 @@ export function watchObjects(
   };
 
   const fromState = sendInitial === null ? asked === undefined || asked === 0 : isTrue(sendInitial);
+  let state: readonly LiveObject[] = [];
+  let endOfState = "";
   if (fromState) {
     const namespace = served.definition.namespaced && target.namespace !== "" ? target.namespace : undefined;
-    let initial = "";
-    for (const live of engine.live.list(served.stored, namespace)) {
-      if (selection.matches(live)) initial += `{"type":"ADDED","object":${engine.show.object(served, live, format)}}\n`;
-    }
-    stream.begin(initial);
-    if (sendInitial !== null && bookmarks) {
-      stream.begin(
-        `{"type":"BOOKMARK","object":${engine.show.bookmark(served, engine.live.revision(), format, { "k8s.io/initial-events-end": "true" })}}\n`,
-      );
-    }
+    state = engine.live.list(served.stored, namespace);
+    if (sendInitial !== null && bookmarks)
+      endOfState = `{"type":"BOOKMARK","object":${engine.show.bookmark(served, engine.live.revision(), format, { "k8s.io/initial-events-end": "true" })}}\n`;
   } else {
     const missed = engine.live.since(selection.interest, asked ?? engine.live.revision());
     if (missed === "compacted" || missed.some((event) => isUnclear(event, selection))) {
@@ -321,6 +334,18 @@ export function watchObjects(
   signal.addEventListener("abort", onAbort, { once: true });
   cancels.push(() => signal.removeEventListener("abort", onAbort));
   if (signal.aborted) stream.end();
+  // Events that come while the state is shown wait behind it.
+  const show = (live: LiveObject) =>
+    selection.matches(live) ? `{"type":"ADDED","object":${engine.show.object(served, live, format)}}\n` : "";
+  let initial = "";
+  for (let from = 0; from < state.length; from += initialObjectsOfOneTurn) {
+    if (from > 0) await turn();
+    initial += state
+      .slice(from, from + initialObjectsOfOneTurn)
+      .map(show)
+      .join("");
+  }
+  stream.begin(initial + endOfState);
   return answer;
 }
 

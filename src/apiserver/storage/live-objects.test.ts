@@ -143,6 +143,42 @@ describe("liveObjects", () => {
     ]);
   });
 
+  test("tenants at their limits leave room for pods, Events and builds of the suite [apiserver-live-objects-7]", () => {
+    const room = { ...defaultRoom, tenantsBytes: 15_000, everywhereBytes: { pods: 7_500, events: 7_500 } };
+    const live = liveObjects(memoryStore(), undefined, room);
+    const create = (namespace: string, resource: string) =>
+      live.create(key("a", namespace, resource), { ...object("a"), long: "x".repeat(1_000) }).outcome;
+    for (const resource of ["pods", "events"])
+      expect(["a", "b", "c"].map((namespace) => create(namespace, resource))).toEqual(["written", "written", "noRoom"]);
+    expect(create("a", "configmaps")).toBe("noRoom");
+    const ofSuite = ["openshift-machine-config-operator", "openshift-machine-config-builds", "kube-system"];
+    for (const resource of ["pods", "events", "configmaps"])
+      expect(ofSuite.map((namespace) => create(namespace, resource))).toEqual(["written", "written", "written"]);
+    expect(create("openshift-machine-config-join", "serviceaccounts")).toBe("written");
+    // A pod that runs has a longer status.
+    const pod = live.get(key("a", "openshift-machine-config-operator", "pods"));
+    expect(pod).toBeDefined();
+    if (pod === undefined) return;
+    const status = { status: { phase: "Running", long: "x".repeat(1_000) } };
+    expect(live.update(pod.key, pod.revision, { ...pod.object, ...status }).outcome).toBe("written");
+  });
+
+  test("nodes that write in the namespaces of the cluster fill no more than one limit of these [apiserver-live-objects-8]", () => {
+    const room = { ...defaultRoom, clusterBytes: { pods: 7_500, events: 7_500 } };
+    const live = liveObjects(memoryStore(), undefined, room);
+    const create = (namespace: string, resource: string) =>
+      live.create(key("a", namespace, resource), { ...object("a"), long: "x".repeat(1_000) }).outcome;
+    const ofCluster = ["kube-system", "kube-public", "kube-node-lease", "openshift-machine-config-operator"];
+    for (const resource of ["pods", "events"])
+      expect([...ofCluster, "own"].map((namespace) => create(namespace, resource))).toEqual([
+        "written",
+        "written",
+        "noRoom",
+        "noRoom",
+        "written",
+      ]);
+  });
+
   test("what is being deleted grows no further than what stays [apiserver-live-objects-4]", () => {
     const room = { ...defaultRoom, resourceBytes: 8_500, namespaceBytes: 14_000 };
     const live = liveObjects(memoryStore(), undefined, room);

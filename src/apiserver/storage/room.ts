@@ -1,4 +1,4 @@
-import { namespace as suiteNamespace } from "../../api/names.ts";
+import { joinNamespace, suiteNamespaces } from "../../api/names.ts";
 import type { KubeObject } from "../schema/contract.ts";
 import type { StoreKey } from "./store.ts";
 
@@ -10,8 +10,13 @@ export interface RoomLimits {
   readonly namespaceBytes: number;
   /** All objects of all namespaces but the cluster's own, in which no tenant writes. */
   readonly tenantsBytes: number;
-  /** Objects of one resource in all namespaces together: nodes write these in any. */
+  /**
+   * Objects of one resource in all namespaces but the cluster's own: nodes write these in any. More than one namespace may
+   * have.
+   */
   readonly everywhereBytes: Readonly<Record<string, number>>;
+  /** The same in the cluster's own namespaces, which only nodes fill: what tenants store takes nothing of these. */
+  readonly clusterBytes: Readonly<Record<string, number>>;
 }
 
 /**
@@ -22,7 +27,8 @@ export const roomIn = (heapBytes: number): RoomLimits => ({
   resourceBytes: heapBytes / 16,
   namespaceBytes: (heapBytes / 16) * 3,
   tenantsBytes: (heapBytes / 16) * 5,
-  everywhereBytes: { events: heapBytes / 16, pods: heapBytes / 8 },
+  everywhereBytes: { events: heapBytes / 8, pods: heapBytes / 8 },
+  clusterBytes: { events: heapBytes / 16, pods: heapBytes / 8 },
 });
 
 /** For the heap that V8 takes on a machine of 8 GiB. */
@@ -31,12 +37,13 @@ export const defaultRoom: RoomLimits = roomIn(2 * 1024 * 1024 * 1024);
 /** Of resources without namespace, those whose objects somebody with few rights can create in any number. */
 const openResources = new Set(["certificatesigningrequests.certificates.k8s.io"]);
 
-/** Namespaces of the cluster itself: what tenants store takes no room of theirs. */
+/** Namespaces of the cluster and of the suite: tenants store nothing there, and what they store takes no room of it. */
 export const clusterNamespaces: ReadonlySet<string> = new Set([
   "kube-system",
   "kube-public",
   "kube-node-lease",
-  suiteNamespace,
+  ...suiteNamespaces,
+  joinNamespace,
 ]);
 
 /**
@@ -100,14 +107,17 @@ export class Room {
 
   /** Where an object counts. No name of a namespace or resource has a slash or a star. */
   #countersOf({ resource, namespace }: StoreKey): readonly { counter: string; limit: number | undefined }[] {
-    const { resourceBytes, namespaceBytes, tenantsBytes, everywhereBytes } = this.#limits;
+    const { resourceBytes, namespaceBytes, tenantsBytes, everywhereBytes, clusterBytes } = this.#limits;
     if (namespace === "") return openResources.has(resource) ? [{ counter: `${resource}/`, limit: resourceBytes }] : [];
-    const everywhere = Object.hasOwn(everywhereBytes, resource) ? everywhereBytes[resource] : undefined;
+    const isOfCluster = clusterNamespaces.has(namespace);
+    const together = isOfCluster ? clusterBytes : everywhereBytes;
     return [
       { counter: `${resource}/${namespace}`, limit: resourceBytes },
       { counter: namespace, limit: namespaceBytes },
-      ...(everywhere === undefined ? [] : [{ counter: `${resource}/*`, limit: everywhere }]),
-      ...(clusterNamespaces.has(namespace) ? [] : [{ counter: "*", limit: tenantsBytes }]),
+      ...(Object.hasOwn(together, resource)
+        ? [{ counter: `${resource}/${isOfCluster ? "*cluster" : "*"}`, limit: together[resource] }]
+        : []),
+      ...(isOfCluster ? [] : [{ counter: "*", limit: tenantsBytes }]),
     ];
   }
 }
