@@ -103,9 +103,10 @@ const earlyReaders = [
 
 /** The steps that bring the machine to its payload and restore items that are no longer managed to their originals. */
 export function planImageContent(view: ImageContentView, target: NodeConfig): ImageContentPlan {
-  // Without recorded originals, what the system ships is the original.
+  // The image holds nothing of ours at these paths: without a recorded original, and where an OS shipped it, the original is
+  // what the system ships that runs now.
   const shipped = Object.entries(view.originals.paths).flatMap(([path, original]) =>
-    original === null && view.vendor.has(path) && !target.entries.has(path)
+    !target.entries.has(path) && (original?.shipped === true || (original === null && view.vendor.has(path)))
       ? [[path, view.vendor.get(path) ?? null] as const]
       : [],
   );
