@@ -122,7 +122,7 @@ export async function originalsOf(host: Host, config: NodeConfig, signal: AbortS
       stamp === undefined ? originalToRecord(originalOf(kept) ?? shipped ?? null, shipped) : originalOf(kept);
   }
   const own = new Set(config.kernelArguments);
-  // Units whose text the config provides, and accounts whose password it sets, had no original.
+  // Units whose text the config provides, and accounts whose password it sets, had no original, but for what the OS ships.
   const enablement = Object.fromEntries(
     [...config.enablement.keys()].flatMap((name) =>
       config.entries.get(`/etc/systemd/system/${name}`)?.kind === "file" ? [[name, "absent"]] : [],

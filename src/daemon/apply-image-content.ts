@@ -280,10 +280,8 @@ async function observe(
     host,
     {
       configs: before === undefined ? [target] : [before, target],
-      others: [
-        ...Object.keys(originals.enablement),
-        ...unitsNamed([...target.entries.keys(), ...Object.keys(originals.paths)]),
-      ],
+      others: unitsNamed([...target.entries.keys(), ...Object.keys(originals.paths)]),
+      originals,
     },
     signal,
   );
@@ -337,7 +335,7 @@ async function remembered(
           );
     if (from === "image" && paths[path] === null) hidden.add(path);
   }
-  // A unit whose text the payload provides had no original.
+  // A unit whose text the payload provides had no original, but for what the OS ships.
   const units = remember.units.map((unit) => {
     const found = bringsUnit(target, unit) ? { enablement: "absent", links: {} } : originalUnit(unit, view);
     return [

@@ -1,13 +1,20 @@
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex } from "@noble/hashes/utils.js";
 import { hostPaths } from "../api/names.ts";
-import { type NodeConfig, findUnitIn, managedUnits } from "../core/config/node-config.ts";
+import {
+  type NodeConfig,
+  type ShippedUnits,
+  emptyNodeConfig,
+  findUnitIn,
+  managedUnits,
+} from "../core/config/node-config.ts";
 import type { ObservedEntry, OriginalEntry, Originals } from "../core/machine/observed-content.ts";
 import { underOneName } from "../core/machine/one-name.ts";
 import { originalsOnSystem, originalsUnder, shippedPaths, uncovered } from "../core/machine/kept-originals.ts";
 import { isKubeconfig } from "../core/text/is-kubeconfig.ts";
 import { foldersAbove } from "../ignition/clean-path.ts";
-import { vendorUnitFolder } from "../core/config/install-links.ts";
+import { hiddenUnits } from "../core/machine/unit-gap.ts";
+import { type InstallLink, concernsUnit, enablingOf, vendorUnitFolder } from "../core/config/install-links.ts";
 import { templateOf } from "../core/config/unit-name.ts";
 import { encodeBase64, textOf } from "../ignition/data-url.ts";
 import type { Owner } from "../ignition/types.ts";
@@ -113,7 +120,8 @@ export async function observeHost(
     host,
     {
       configs: previous === undefined ? [target] : [previous, target],
-      others: [...Object.keys(originals.enablement), ...actedOn],
+      others: actedOn,
+      originals,
     },
     signal,
   );
@@ -207,22 +215,34 @@ async function goesAway(
 }
 
 /**
- * The units that configurations manage, and others: their states, links, and what the OS ships of them. A unit that the
- * OS ships can name more of them.
+ * The units that configurations manage or managed, and others: their states, links, and what the OS ships of them. A unit
+ * that the OS ships can name more of them.
  */
 export async function observeUnits(
   host: Host,
-  { configs, others }: { readonly configs: readonly NodeConfig[]; readonly others: readonly string[] },
+  {
+    configs,
+    others,
+    originals,
+  }: {
+    readonly configs: readonly NodeConfig[];
+    readonly others: readonly string[];
+    readonly originals: Originals;
+  },
   signal: AbortSignal,
 ): Promise<
-  Required<Pick<ObservedNode, "enablement" | "links" | "shippedUnits">> & {
+  Required<Pick<ObservedNode, "enablement" | "links" | "shippedUnits" | "shippedLinks">> & {
     readonly states: ReadonlyMap<string, UnitState>;
   }
 > {
   const shippedUnits = new Map<string, string>();
   const read = new Set<string>();
   const namesNow = () =>
-    new Set([...others, ...configs.flatMap((config) => [...managedUnits(config, findUnitIn(config, shippedUnits))])]);
+    new Set([
+      ...Object.keys(originals.enablement),
+      ...others,
+      ...configs.flatMap((config) => [...managedUnits(config, findUnitIn(config, shippedUnits))]),
+    ]);
   let names = namesNow();
   for (let known = -1; known < read.size; names = namesNow()) {
     known = read.size;
@@ -240,7 +260,29 @@ export async function observeUnits(
     enablement: new Map([...states].map(([name, { enablement }]) => [name, enablement])),
     links: new Map(links.map(({ path, target }) => [path, target])),
     shippedUnits,
+    shippedLinks: await shippedLinksOf(host, hiddenUnits(originals, shippedUnits), { shippedUnits, links }, signal),
   };
+}
+
+/** Which links of these units the OS ships, of those that they have and those that enabling them makes. */
+async function shippedLinksOf(
+  host: Host,
+  units: readonly string[],
+  known: { readonly shippedUnits: ShippedUnits; readonly links: readonly InstallLink[] },
+  signal: AbortSignal,
+): Promise<ReadonlyMap<string, string>> {
+  const find = findUnitIn(emptyNodeConfig, known.shippedUnits);
+  const paths = units.flatMap((unit) =>
+    [...enablingOf(unit, find).links, ...known.links.filter((link) => concernsUnit(link, unit))].map(
+      ({ path }) => path,
+    ),
+  );
+  const links = new Map<string, string>();
+  for (const path of new Set(paths)) {
+    const entry = await host.files.vendor(path, signal);
+    if (entry?.kind === "link") links.set(path, entry.target);
+  }
+  return links;
 }
 
 const owedUnits = ({ owes }: Ledger): readonly string[] => owes.flatMap((owed) => ("unit" in owed ? [owed.unit] : []));

@@ -40,7 +40,10 @@ export interface UnitGap {
 }
 
 /** What is known of the units of a machine. */
-type ObservedUnits = Pick<ObservedContent, "enablement" | "links" | "shippedUnits" | "originals" | "previous">;
+type ObservedUnits = Pick<
+  ObservedContent,
+  "enablement" | "links" | "shippedUnits" | "shippedLinks" | "originals" | "previous"
+>;
 
 const unitPath = (name: string) => `${unitFolder}/${name}`;
 
@@ -101,7 +104,7 @@ interface Known {
 }
 
 function unitFacts(name: string, { node, target, find, touched, managed }: Known): UnitFacts {
-  const { originals, previous } = node;
+  const { previous } = node;
   const is = node.enablement.get(name) ?? "absent";
   const wanted = target.enablement.get(name);
   const isRewritten = filesOf(name, target).some((path) => touched.has(path));
@@ -126,7 +129,7 @@ function unitFacts(name: string, { node, target, find, touched, managed }: Known
     isNew: isChanged || isLeft,
     reported: isRewritten ? undefined : isWrong ? "update" : isReported ? "delete" : undefined,
     isUsable: wanted === undefined ? isUsable : isUsable && (wanted.enabled === false || canEnable),
-    was: isLeft && originals.links?.[name] === undefined ? wasBefore(name, originals) : undefined,
+    was: isLeft ? withoutLinks(recordOf(name, node)) : undefined,
   };
 }
 
@@ -197,18 +200,51 @@ const followsTemplate = (name: string, target: NodeConfig): boolean => {
 
 /** Whether a unit that the target does not manage is enabled as it was. */
 function hasOriginalLinks(name: string, is: string, node: ObservedUnits): boolean {
-  const recorded = node.originals.links?.[name];
-  if (recorded === undefined || node.links === undefined)
-    return (is === "enabled") === (wasBefore(name, node.originals) === "enabled");
+  const { was, links: recorded } = recordOf(name, node);
+  if (recorded === undefined || node.links === undefined) return (is === "enabled") === (was === "enabled");
   const were = Object.keys(recorded).filter((path) => !(path in node.originals.paths));
   const now = linksOf([name], node);
   return now.length === were.length && now.every(({ path, target }) => recorded[path] === target);
 }
 
-/** An earlier release recorded a unit as masked that it had masked itself. */
-function wasBefore(name: string, { enablement, paths }: Originals): string {
+/** The enablement of a unit before it was managed. */
+interface UnitRecord {
+  /** `unknown`: presets decide. */
+  readonly was: string;
+  /** Absent if unknown. */
+  readonly links?: Readonly<Record<string, string>>;
+}
+
+/** What a unit was, where its links are unknown. */
+const withoutLinks = ({ was, links }: UnitRecord): string | undefined => (links === undefined ? was : undefined);
+
+const isShipped = (name: string, shipped: ObservedUnits["shippedUnits"]): boolean =>
+  shipped?.has(name) === true || shipped?.has(templateOf(name)) === true;
+
+/** Units that the OS ships, and that are recorded as absent: a configuration brought their files before anything was known. */
+export const hiddenUnits = (
+  { enablement }: Originals,
+  shipped: NonNullable<ObservedUnits["shippedUnits"]>,
+): readonly string[] =>
+  Object.entries(enablement).flatMap(([name, was]) => (was === "absent" && isShipped(name, shipped) ? [name] : []));
+
+/**
+ * What the record of a unit means on the system that runs. Of a unit that the OS ships and that is recorded as absent,
+ * what the OS enables counts: its links, or else its presets, which say something of a template's instances only where
+ * they name them.
+ */
+function recordOf(name: string, { originals, shippedUnits, shippedLinks }: ObservedUnits): UnitRecord {
+  const { enablement, links, paths } = originals;
   const was = enablement[name] ?? "absent";
-  return was === "masked" && unitPath(name) in paths && !isMask(paths[unitPath(name)]) ? "unknown" : was;
+  if (was === "absent" && name in enablement && isShipped(name, shippedUnits)) {
+    const shipped = [...(shippedLinks ?? [])].filter(([path, target]) => concernsUnit({ path, target }, name));
+    if (shipped.length > 0) return { was: "enabled", links: Object.fromEntries(shipped) };
+    return { was: readUnitName(name)?.kind === "plain" ? "unknown" : "disabled" };
+  }
+  const recorded = links?.[name];
+  if (recorded !== undefined) return { was, links: recorded };
+  // An earlier release recorded a unit as masked that it had masked itself.
+  return { was: was === "masked" && unitPath(name) in paths && !isMask(paths[unitPath(name)]) ? "unknown" : was };
 }
 
 /** Links that concern one of these units. Paths of entries that configurations manage are none. */
@@ -243,10 +279,10 @@ export function originalUnit(
 
 /** The links that a unit had before it was managed. */
 function originalLinks(name: string, node: ObservedUnits): readonly InstallLink[] {
-  const { originals } = node;
-  if (name in originals.enablement && originals.links?.[name] === undefined)
-    return wasBefore(name, originals) === "enabled" ? linksOf([name], node) : [];
-  const links = originals.links?.[name] ?? originalUnit(name, node).links;
+  const { was, links: recorded } = recordOf(name, node);
+  if (name in node.originals.enablement && recorded === undefined)
+    return was === "enabled" ? linksOf([name], node) : [];
+  const links = recorded ?? originalUnit(name, node).links;
   return Object.entries(links).map(([path, target]) => ({ path, target }));
 }
 
