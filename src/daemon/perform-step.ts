@@ -12,13 +12,7 @@ import {
 import type { OriginalEntry, Originals } from "../core/machine/observed-content.ts";
 import { originalToRecord, originalsUnder } from "../core/machine/kept-originals.ts";
 import { originalUnit } from "../core/machine/unit-gap.ts";
-import {
-  type Payload,
-  type PayloadEntry,
-  payloadOf,
-  printPayload,
-  settleUnitText,
-} from "../core/config/image-content.ts";
+import { type PayloadEntry, payloadOf, printPayload, settleUnitText } from "../core/config/image-content.ts";
 import { contentMismatch, contentSaid, isTargetOf, pairOf } from "../core/machine/image-target.ts";
 import type { Step } from "../core/machine/plan-node.ts";
 import type { LocalPayload } from "../core/machine/image-content-plan.ts";
@@ -241,17 +235,23 @@ async function keepPayload(
   const payload =
     of === "target"
       ? payloadOf(target.config, observed)
-      : withOriginals(payloadOf(observed.previous ?? emptyNodeConfig, observed), originals);
+      : withOriginals(observed.previous ?? emptyNodeConfig, { ...observed, originals });
   await documents.keepPayload(image, printPayload(payload), signal);
   await host.files.write([rootFile(localUnit, settleUnitText, 0o644)], signal);
   await host.units.enable(hostPaths.settleUnit, signal);
 }
 
-/** Restore originals wherever the payload is silent: an interrupted update may have left other content. */
-function withOriginals(payload: Payload, originals: Originals): LocalPayload {
+/**
+ * The payload of a configuration that restores originals wherever the configuration is silent: an interrupted update may
+ * have left other content. It is not silent of units that it masks, and of those that are enabled together with others.
+ */
+function withOriginals(config: NodeConfig, observed: ObservedNode): LocalPayload {
+  const { originals, shippedUnits = new Map() } = observed;
   const { paths, enablement } = originals;
+  const payload = payloadOf(config, observed);
+  const managed = managedUnits(config, findUnitIn(config, shippedUnits));
   const units = Object.entries(enablement).flatMap(([name, was]) =>
-    payload.units.some((unit) => unit.name === name) ? [] : [{ name, enabled: was === "enabled" }],
+    managed.has(name) ? [] : [{ name, enabled: was === "enabled" }],
   );
   const named = new Set(payload.entries.map(({ path }) => path));
   const before = Object.entries(paths).flatMap(([path, original]): PayloadEntry[] => {

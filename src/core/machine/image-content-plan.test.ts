@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { emptyNodeConfig } from "../config/node-config.ts";
-import { type ImageContentView, planImageContent } from "./image-content-plan.ts";
+import { emptyNodeConfig, findUnitIn, managedUnits, masks } from "../config/node-config.ts";
+import { type ImageContentView, planImageContent, targetOfPayload } from "./image-content-plan.ts";
 import type { ObservedEntry, OriginalEntry, Originals } from "./observed-content.ts";
 
 const path = "/etc/chrony.conf";
@@ -78,4 +78,18 @@ describe("a path that the image does not name any more [machine-image-plan-1]", 
     expect(plan.steps).toEqual(restores === undefined ? [] : [{ do: "restoreEntries", paths: [path] }]);
     if (restores !== undefined) expect(plan.originals.paths[path]).toEqual(restores);
   });
+});
+
+test("a payload manages the units that it masks [machine-image-plan-2]", () => {
+  const target = targetOfPayload({
+    v: 1,
+    entries: [
+      { path: "/etc/systemd/system/a.service", kind: "link", target: "/dev/null" },
+      { path: "/etc/systemd/system/b.service", kind: "link", target: "/etc/b" },
+    ],
+    units: [],
+    accounts: [],
+  });
+  expect([masks(target, "a.service"), masks(target, "b.service")]).toEqual([true, false]);
+  expect([...managedUnits(target, findUnitIn(target, new Map()))]).toEqual(["a.service"]);
 });
