@@ -1,5 +1,7 @@
 import { expect, test } from "vitest";
-import { emptyNodeConfig } from "../config/node-config.ts";
+import { utf8ToBytes } from "@noble/hashes/utils.js";
+import { countWork } from "../../../test/support/count-work.ts";
+import { type NodeConfig, emptyNodeConfig } from "../config/node-config.ts";
 import type { OriginalEntry } from "./observed-content.ts";
 import { unitGap } from "./unit-gap.ts";
 
@@ -163,3 +165,52 @@ test.for<{
     expect([...before, ...after]).toEqual(steps);
   },
 );
+
+test("units are compared in time in proportion to them and to the files [machine-unit-gap-3]", async () => {
+  const owner = { id: 0 };
+  const file = (path: string, text: string) =>
+    [
+      path,
+      {
+        kind: "file",
+        contents: utf8ToBytes(text),
+        digest: text,
+        mode: 0o644,
+        user: owner,
+        group: owner,
+        origin: { kind: "file" },
+      },
+    ] as const;
+  const configOf = (count: number, drop: string): NodeConfig => ({
+    ...emptyNodeConfig,
+    enablement: new Map(
+      Array.from({ length: count }, (_, i) => [`u${i}.service`, { enabled: true, installable: true }] as const),
+    ),
+    entries: new Map(
+      Array.from({ length: count }, (_, i) => [
+        file(at(`u${i}.service`), `${vendor}Also=u${i % 7}.service\n`),
+        file(at(`u${i}.service.d/${drop}.conf`), "[Install]\nWantedBy=x.target\n"),
+        file(`/etc/app/${i}`, ""),
+      ]).flat(),
+    ),
+  });
+  const gapOf = (count: number) => {
+    const [previous, target] = [configOf(count, "a"), configOf(count, "b")];
+    const names = [...target.enablement.keys()];
+    const node = {
+      enablement: new Map(names.map((name) => [name, "enabled"])),
+      shippedUnits: new Map<string, string>(),
+      originals: {
+        paths: {},
+        enablement: Object.fromEntries(names.map((name) => [name, "absent"])),
+        passwords: {},
+        kernelArguments: [],
+        ownKernelArguments: [],
+      },
+      previous,
+    };
+    return () => unitGap(node, target, new Set());
+  };
+  expect(gapOf(9)().after).toHaveLength(9);
+  expect(await countWork(gapOf(160))).toBeLessThan(3 * (await countWork(gapOf(80))));
+});

@@ -63,7 +63,9 @@ export function unitGap(node: ObservedUnits, target: NodeConfig, touched: Readon
   const find = findUnitIn(target, node.shippedUnits ?? new Map());
   const managed = managedUnits(target, find);
   const names = new Set([...managed, ...Object.keys(node.originals.enablement)]);
-  const facts = new Map([...names].map((name) => [name, unitFacts(name, { node, target, find, touched, managed })]));
+  const dropins = { before: installDropins(node.previous), after: installDropins(target) };
+  const known: Known = { node, target, find, touched, managed, dropins };
+  const facts = new Map([...names].map((name) => [name, unitFacts(name, known)]));
   const groups = groupsOf(names, node, find).filter((group) => {
     const units = group.flatMap((name) => facts.get(name) ?? []);
     // Of a unit alone, its state shows that the change is made.
@@ -101,9 +103,11 @@ interface Known {
   readonly find: FindUnit;
   readonly touched: ReadonlySet<string>;
   readonly managed: ReadonlySet<string>;
+  /** Those of the previous configuration, if it is known, and those of the target. */
+  readonly dropins: Readonly<Record<"before" | "after", InstallDropins | undefined>>;
 }
 
-function unitFacts(name: string, { node, target, find, touched, managed }: Known): UnitFacts {
+function unitFacts(name: string, { node, target, find, touched, managed, dropins }: Known): UnitFacts {
   const { previous } = node;
   const is = node.enablement.get(name) ?? "absent";
   const wanted = target.enablement.get(name);
@@ -125,7 +129,7 @@ function unitFacts(name: string, { node, target, find, touched, managed }: Known
   const isReported = isLeftWrong && isUsable && !followsTemplate(name, target);
   return {
     name,
-    differs: isRewritten || isWrong || isLeftWrong || mayDiffer || hasOtherDropins(name, node, target),
+    differs: isRewritten || isWrong || isLeftWrong || mayDiffer || hasOtherDropins(name, dropins),
     isNew: isChanged || isLeft,
     reported: isRewritten ? undefined : isWrong ? "update" : isReported ? "delete" : undefined,
     isUsable: wanted === undefined ? isUsable : isUsable && (wanted.enabled === false || canEnable),
@@ -133,18 +137,26 @@ function unitFacts(name: string, { node, target, find, touched, managed }: Known
   };
 }
 
-/** Whether drop-ins that have an [Install] section differ. */
-function hasOtherDropins(name: string, { previous }: ObservedUnits, target: NodeConfig): boolean {
-  const textsIn = (config: NodeConfig) =>
-    [...config.entries].flatMap(([path, entry]) =>
-      entry.kind === "file" &&
-      [name, templateOf(name)].some((file) => path.startsWith(`${unitPath(file)}.d/`)) &&
-      textOf(entry.contents)?.includes("[Install]") === true
-        ? [`${path} ${entry.digest}`]
-        : [],
-    );
-  return previous !== undefined && textsIn(previous).join() !== textsIn(target).join();
+/** Drop-ins that have an [Install] section, by the names of the units' files: their paths and contents. */
+type InstallDropins = ReadonlyMap<string, readonly string[]>;
+
+function installDropins(config: NodeConfig | undefined): InstallDropins | undefined {
+  if (config === undefined) return undefined;
+  const dropins = new Map<string, string[]>();
+  for (const [path, entry] of config.entries) {
+    const [, file] = /^\/etc\/systemd\/system\/([^/]+)\.d\//.exec(path) ?? [];
+    if (file === undefined || entry.kind !== "file" || textOf(entry.contents)?.includes("[Install]") !== true) continue;
+    const known = dropins.get(file) ?? [];
+    dropins.set(file, known);
+    known.push(`${path} ${entry.digest}`);
+  }
+  return dropins;
 }
+
+/** Whether drop-ins that have an [Install] section differ. */
+const hasOtherDropins = (name: string, { before, after }: Known["dropins"]): boolean =>
+  before !== undefined &&
+  [name, templateOf(name)].some((file) => before.get(file)?.join() !== after?.get(file)?.join());
 
 /** Whether two configurations have the same file and enablement of a unit. */
 const saysTheSame = (name: string, a: NodeConfig, b: NodeConfig): boolean =>
@@ -345,20 +357,24 @@ function inOrder(steps: readonly EnablementStep[], find: FindUnit): readonly Ena
   return [...sorted, ...sorted.filter((step) => step.do === "disableUnit" && also.has(step.unit))];
 }
 
-/** Units that are enabled and disabled together, in this or the previous configuration. */
+/** Units that are enabled and disabled together, in this or the previous configuration: each in one group, sorted. */
 function groupsOf(names: ReadonlySet<string>, node: ObservedUnits, find: FindUnit): readonly (readonly string[])[] {
   const { previous, shippedUnits = new Map() } = node;
   const finds = [find, ...(previous === undefined ? [] : [findUnitIn(previous, shippedUnits)])];
-  let groups: readonly (readonly string[])[] = [];
+  const groupOf = new Map<string, Set<string>>();
   for (const name of [...names].sort()) {
-    const tied = [name, templateOf(name), ...finds.flatMap((each) => alsoOf(name, each))].filter((other) =>
-      names.has(other),
-    );
-    const touching = groups.filter((group) => group.some((other) => tied.includes(other)));
-    groups = [
-      ...groups.filter((group) => !touching.includes(group)),
-      [...new Set([...touching.flat(), ...tied])].sort(),
-    ];
+    let group = groupOf.get(name) ?? new Set([name]);
+    groupOf.set(name, group);
+    for (const other of [templateOf(name), ...finds.flatMap((each) => alsoOf(name, each))]) {
+      if (!names.has(other)) continue;
+      const others = groupOf.get(other) ?? new Set([other]);
+      if (others === group) continue;
+      // The smaller group joins the larger one, so that no unit moves often.
+      const [from, to] = others.size < group.size ? [others, group] : [group, others];
+      for (const unit of from) groupOf.set(unit, to.add(unit));
+      groupOf.set(other, to);
+      group = to;
+    }
   }
-  return groups;
+  return [...new Set(groupOf.values())].map((group) => [...group].sort());
 }
