@@ -18,7 +18,7 @@ import { type InstallLink, concernsUnit, enablingOf, vendorUnitFolder } from "..
 import { templateOf } from "../core/config/unit-name.ts";
 import { encodeBase64, textOf } from "../ignition/data-url.ts";
 import type { Owner } from "../ignition/types.ts";
-import type { Host, HostEntry, UnitState } from "../host/host.ts";
+import { type Host, type HostEntry, type UnitState, isUnreadable } from "../host/host.ts";
 import type { Ledger, ObservedNode } from "../core/machine/observed-node.ts";
 import type { MachineView } from "../core/machine/pass-plan.ts";
 import type { MachineDocuments } from "../core/machine/machine-record.ts";
@@ -57,8 +57,32 @@ async function shippedAt(
 /** Where kubelets have theirs; kubeadm puts it where OpenShift has the kubelet's settings. */
 const mayHoldKubeconfig = (path: string) => path.startsWith("/etc/kubernetes/") || path.startsWith("/var/lib/kubelet/");
 
+/** What no configuration asks for: a file that is too large to be read, or something that is no file. */
+const unreadable = { kind: "file", digest: "", mode: 0, uid: 0, gid: 0 } as const satisfies ObservedEntry;
+
+/** The entry at a path before it is managed. What cannot be read has no original that could be restored. */
+export async function readOriginal(
+  host: Host,
+  path: string,
+  signal: AbortSignal,
+): Promise<{ readonly entry: OriginalEntry | null; readonly isUnreadable: boolean }> {
+  try {
+    return { entry: originalOf(await host.files.read(path, signal)), isUnreadable: false };
+  } catch (error) {
+    if (!isUnreadable(error)) throw error;
+    return { entry: null, isUnreadable: true };
+  }
+}
+
 export async function observeEntry(host: Host, path: string, signal: AbortSignal): Promise<ObservedEntry | undefined> {
-  const entry = await host.files.read(path, signal);
+  let entry: HostEntry | undefined;
+  try {
+    entry = await host.files.read(path, signal);
+  } catch (error) {
+    // A user of the machine may have put it there.
+    if (isUnreadable(error)) return unreadable;
+    throw error;
+  }
   if (entry?.kind !== "file") return entry;
   const { contents, mode, uid, gid } = entry;
   const isFound = mayHoldKubeconfig(path) && isKubeconfig(textOf(contents) ?? "");

@@ -2,7 +2,7 @@ import * as fs from "node:fs/promises";
 import type { Stats } from "node:fs";
 import { dirname, posix } from "node:path";
 import { McoError } from "../../api/errors.ts";
-import { type HostEntry, type HostFiles, type HostWrite, type Ownership, isImages } from "../host.ts";
+import { type HostEntry, type HostFiles, type HostWrite, type Ownership, isImages, isUnreadable } from "../host.ts";
 import { sameEntry } from "../same-entry.ts";
 import type { Disk } from "./disk.ts";
 import {
@@ -198,7 +198,7 @@ export function rootFiles({ locate, disk, hold, owners, recordPath }: RootFilesO
     for (const write of writes)
       await namingFailure(write.path, async () => {
         const real = await locate(write.path);
-        if (sameEntry(await read(write.path).catch(tooLargeIsOther), write.entry)) todo.delete(real);
+        if (sameEntry(await read(write.path).catch(unreadableIsOther), write.entry)) todo.delete(real);
         else todo.set(real, write);
       });
     if (todo.size === 0) return;
@@ -343,18 +343,14 @@ export async function entryAt(real: string, owners: Owners, hold: DiskHold = asN
     if (named.isSymbolicLink()) return { kind: "link", target: await fs.readlink(at) };
     if (named.isDirectory()) return { kind: "folder", ...(await ownOf(named)) };
     // Opening a device can do something already.
-    if (!named.isFile())
-      throw new McoError("MCO_HOST_COMMAND_FAILED", {
-        path: real,
-        problem: "this is neither a file nor a link nor a folder",
-      });
+    if (!named.isFile()) throw new McoError("MCO_HOST_NO_FILE", { path: real });
     const { contents, stat } = await readRegular(at, { name: real });
     return { kind: "file", contents, ...(await ownOf(stat)) };
   }).catch(absentIsDone);
   return entry ?? undefined;
 }
 
-/** A file that is too large to be compared is not the one that is to be there. */
-function tooLargeIsOther(error: unknown): undefined {
-  if (!(error instanceof McoError) || error.code !== "MCO_HOST_FILE_TOO_LARGE") throw error;
+/** What is too large to be compared, or no file, is not what is to be there. */
+function unreadableIsOther(error: unknown): undefined {
+  if (!isUnreadable(error)) throw error;
 }

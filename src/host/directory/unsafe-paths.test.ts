@@ -11,6 +11,7 @@ import { realOwners } from "./ownership.ts";
 import { mostFileBytes } from "./read-regular.ts";
 import { entryAt, rootFiles } from "./root-files.ts";
 import { resolveInRoot } from "./root-folder.ts";
+import { rootLedger } from "./root-ledger.ts";
 
 const never = new AbortController().signal;
 /** The user core of the machine. */
@@ -166,8 +167,10 @@ describe.skipIf(process.getuid?.() !== 0)("in a folder of a user of the machine"
       execFileSync("mkfifo", [at]);
       return Promise.resolve();
     });
-    await expect(files().read(keys, never)).rejects.toMatchObject({ code: "MCO_HOST_COMMAND_FAILED" });
+    await expect(files().read(keys, never)).rejects.toMatchObject({ code: "MCO_HOST_NO_FILE" });
     await expect(systemDisk.sync(join(root, "var/home/core/.ssh/authorized_keys"))).rejects.toThrow();
+    await files().write([write(keys)], never);
+    expect(await files().read(keys, never)).toMatchObject({ contents: Buffer.from("ssh-ed25519 AAAA") });
   });
 
   test("a file of a gigabyte is not read, and can be replaced [host-unsafe-10]", async () => {
@@ -184,6 +187,15 @@ describe.skipIf(process.getuid?.() !== 0)("in a folder of a user of the machine"
     expect(process.memoryUsage().rss - before).toBeLessThan(256 * 1024 * 1024);
     await files().write([write(keys)], never);
     expect(await files().read(keys, never)).toMatchObject({ contents: Buffer.from("ssh-ed25519 AAAA") });
+  });
+
+  test("a document that could not be read again is not written [host-unsafe-14]", async () => {
+    const ledger = rootLedger((path) => resolveInRoot(root, path), heldDisk(root, systemDisk));
+    await ledger.write("ledger.json", "{}", never);
+    await expect(ledger.write("ledger.json", "x".repeat(mostFileBytes + 1), never)).rejects.toMatchObject({
+      code: "MCO_HOST_FILE_TOO_LARGE",
+    });
+    expect(await ledger.read("ledger.json", never)).toBe("{}");
   });
 
   /** A machine in a folder, as `mco up` runs it, with what happens right before a call of its disk. */
