@@ -3,6 +3,7 @@ import type { Stats } from "node:fs";
 import { dirname, posix } from "node:path";
 import { McoError } from "../../api/errors.ts";
 import { type HostEntry, type HostFiles, type HostWrite, type Ownership, isImages, isUnreadable } from "../host.ts";
+import type { Clock } from "../../ports/clock.ts";
 import { sameEntry } from "../same-entry.ts";
 import type { Disk } from "./disk.ts";
 import {
@@ -21,7 +22,7 @@ import type { DiskHold } from "./held-disk.ts";
 import type { Gift, Owners } from "./ownership.ts";
 import { asFailure, namingFailure } from "./name-failure.ts";
 import { readRegular } from "./read-regular.ts";
-import { watchPaths } from "./watch-paths.ts";
+import { watchPaths, watchPauseMs } from "./watch-paths.ts";
 
 export interface RootFilesOptions {
   /** Where a path of the machine lies for us; its last component is not followed. */
@@ -30,6 +31,8 @@ export interface RootFilesOptions {
   /** How what is read is held while it is. */
   readonly hold: DiskHold;
   readonly owners: Owners;
+  /** By which a watch pauses; without it, it does not. */
+  readonly clock?: Pick<Clock, "sleep"> | undefined;
   /** Where to keep {@link MadeRecord}; its folder is there, or made by this, before something is written. */
   readonly recordPath: () => Promise<string>;
 }
@@ -66,7 +69,7 @@ export interface RootFiles extends HostFiles {
 }
 
 /** The files of a machine whose root file system is in a folder of this machine. */
-export function rootFiles({ locate, disk, hold, owners, recordPath }: RootFilesOptions): RootFiles {
+export function rootFiles({ locate, disk, hold, owners, recordPath, clock }: RootFilesOptions): RootFiles {
   let recovered: Promise<void> | undefined;
   let last: Promise<unknown> = Promise.resolve();
   /**
@@ -327,7 +330,11 @@ export function rootFiles({ locate, disk, hold, owners, recordPath }: RootFilesO
       return read(posix.join("/usr", path)).catch((error: unknown) => Promise.reject(asFailure(path, error)));
     },
     watch: (paths, onChange) =>
-      watchPaths(paths, onChange, locate, async (path) => (await statIfThere(await locate(path))) !== undefined),
+      watchPaths(paths, onChange, {
+        locate,
+        exists: async (path) => (await statIfThere(await locate(path))) !== undefined,
+        pause: (signal) => clock?.sleep(watchPauseMs, signal) ?? Promise.resolve(),
+      }),
   };
 }
 
