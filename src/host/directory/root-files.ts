@@ -180,8 +180,8 @@ export function rootFiles({ locate, disk, hold, owners, recordPath, clock }: Roo
       own,
     }));
     try {
-      for (const { at } of gifts) await disk.mkdir(at);
-      await owners.give(gifts);
+      for (const { at, own } of gifts) await disk.mkdir(at, owners.areReal ? own : undefined);
+      if (!owners.areReal) await owners.give(gifts);
       for (const { at } of [...gifts].reverse()) await disk.sync(at);
       await disk.rename(temporary, real);
     } catch (error) {
@@ -227,12 +227,14 @@ export function rootFiles({ locate, disk, hold, owners, recordPath, clock }: Roo
         namingFailure(path, () =>
           entry.kind === "link"
             ? linkTemporary(disk, temporary, entry.target)
-            : createTemporary(disk, temporary, entry.contents),
+            : createTemporary(disk, temporary, entry.contents, owners.areReal ? entry : undefined),
         ),
       );
       await owners.give(
         temporaries.flatMap(({ real, path, temporary, entry }) =>
-          entry.kind === "link" ? [] : [{ at: temporary, as: real, path, kind: "file", own: entry } as const],
+          entry.kind === "link" || owners.areReal
+            ? []
+            : [{ at: temporary, as: real, path, kind: "file", own: entry } as const],
         ),
       );
       await eachOf(temporaries, async ({ path, temporary, entry }) => {
