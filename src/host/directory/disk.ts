@@ -24,7 +24,7 @@ export interface Disk {
   mkdir(path: string, own?: Ownership): Promise<void>;
   /** Fails with `ELOOP` for a link. */
   chmod(path: string, mode: number): Promise<void>;
-  /** Fails with `ELOOP` for a link. */
+  /** Of the name itself: links are not followed. */
   chown(path: string, uid: number, gid: number): Promise<void>;
   /**
    * Of a file: its contents, mode and owner are on the disk when this resolves. Of a folder: the names in it, its mode
@@ -91,7 +91,7 @@ export const systemDisk: Disk = {
     });
   },
   chmod: (path, mode) => opened(path, (handle) => handle.chmod(mode)),
-  chown: (path, uid, gid) => opened(path, (handle) => handle.chown(uid, gid)),
+  chown: (path, uid, gid) => fs.lchown(path, uid, gid),
   sync: (path) => opened(path, (handle) => handle.sync()),
   rename: (from, to) => fs.rename(from, to),
   unlink: (path) => fs.unlink(path),
