@@ -28,6 +28,10 @@ export const errorCodes = {
     meaning: "A file of the machine is larger than the daemon reads.",
     remedy: "Look at the file; remove or shorten it if nothing needs it.",
   },
+  MCO_HOST_NO_FILE: {
+    meaning: "What a machine has at a path is a pipe, a socket or a device, where a file or folder is expected.",
+    remedy: "Remove it if nothing needs it.",
+  },
   MCO_HOST_UNSAFE_PATH: {
     meaning: "On the way to a file of the machine is a link that a user other than root could place.",
     remedy: "Replace the link with the folder that it leads to.",

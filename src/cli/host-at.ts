@@ -49,6 +49,7 @@ export async function hostAt(rootMount: string): Promise<Host> {
   if (directory !== undefined) {
     const host: Host = directoryHost({
       directory,
+      clock: systemClock,
       applyImageContent: async () => {
         const { applyImageContent: applyContent } = await import("../daemon/apply-image-content.ts");
         const signal = systemClock.deadline(applyPatienceMs).signal;

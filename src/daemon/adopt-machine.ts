@@ -4,8 +4,8 @@ import { type ImagePair, desiredImageOf } from "../core/machine/image-target.ts"
 import type { NodeConfig } from "../core/config/node-config.ts";
 import type { OriginalEntry, Originals } from "../core/machine/observed-content.ts";
 import type { Host } from "../host/host.ts";
-import { holdsPayload, noOriginals, originalOf } from "./observe-host.ts";
-import { originalToRecord } from "../core/machine/kept-originals.ts";
+import { holdsPayload, noOriginals, originalOf, readOriginal } from "./observe-host.ts";
+import { originalToRecord, withFound } from "../core/machine/kept-originals.ts";
 import { readTarget } from "../core/machine/read-config.ts";
 import type { Previous } from "../core/machine/machine-record.ts";
 import type { Adoption } from "../core/machine/pass-plan.ts";
@@ -110,19 +110,19 @@ async function adoptionOf(
  */
 export async function originalsOf(host: Host, config: NodeConfig, signal: AbortSignal): Promise<Originals> {
   const { booted } = await host.os.status(signal);
-  const paths: Record<string, OriginalEntry | null> = {};
+  const found = new Map<string, OriginalEntry | null>();
   for (const path of config.entries.keys()) {
-    const kept = await host.files.read(`${hostPaths.referenceOriginals}${path}.mcdorig`, signal);
+    const kept = await readOriginal(host, `${hostPaths.referenceOriginals}${path}.mcdorig`, signal);
     const stamp =
-      kept === undefined
+      kept.entry === null && !kept.isUnreadable
         ? await host.files.read(`${hostPaths.referenceNoOriginals}${path}.mcdnoorig`, signal)
         : undefined;
     const shipped = originalOf(await host.files.vendor(path, signal)) ?? undefined;
-    paths[path] =
-      stamp === undefined ? originalToRecord(originalOf(kept) ?? shipped ?? null, shipped) : originalOf(kept);
+    found.set(path, stamp === undefined ? originalToRecord(kept.entry ?? shipped ?? null, shipped) : null);
   }
+  const { paths } = withFound({}, found);
   const own = new Set(config.kernelArguments);
-  // Units whose text the config provides, and accounts whose password it sets, had no original.
+  // Units whose text the config provides, and accounts whose password it sets, had no original, but for what the OS ships.
   const enablement = Object.fromEntries(
     [...config.enablement.keys()].flatMap((name) =>
       config.entries.get(`/etc/systemd/system/${name}`)?.kind === "file" ? [[name, "absent"]] : [],

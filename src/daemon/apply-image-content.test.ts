@@ -198,6 +198,37 @@ describe("settling", () => {
     expect(await text(machine.host, "/var/lib/app")).toBe("theirs");
   });
 
+  test("gives the OS its own units and files of today back that images of ours hid [daemon-settle-machine-3]", async () => {
+    const wants = "/etc/systemd/system/multi-user.target.wants/crio.service";
+    const link = { kind: "link", target: "/usr/lib/systemd/system/crio.service" } as const;
+    const over = payload(
+      [file("/etc/app.conf", "ours"), file("/etc/systemd/system/crio.service", unit("other"))],
+      [{ name: "crio.service", enabled: true }],
+    );
+    const withLink = (image: MemoryImage, vendor: string): MemoryImage => ({
+      ...image,
+      etc: { "/etc/app.conf": vendor, ...image.etc, [wants]: link },
+    });
+    const ofUs = imageOf(over);
+    const machine = machineWith(
+      {
+        bare: withLink(images.bare, "v1"),
+        over: { ...ofUs, etc: { ...ofUs.etc, [wants]: link } },
+        empty: withLink(imageOf(payload([]), { "/etc/app.conf": "v2" }), "v2"),
+      },
+      "bare",
+    );
+    const { host } = machine;
+    await boot(machine, "over");
+    expect([await text(host, "/etc/app.conf"), (await host.units.links(signal)).length]).toEqual(["ours", 1]);
+    await boot(machine, "empty");
+    expect(machine.outcomes.at(-1)).toMatchObject({ verdict: "settled" });
+    expect(await text(host, "/etc/app.conf")).toBe("v2");
+    expect(await host.units.links(signal)).toEqual([{ path: wants, target: link.target }]);
+    expect((await host.units.state(["crio.service"], signal)).get("crio.service")?.enablement).toBe("enabled");
+    expect(JSON.parse((await host.ledger.read("originals.json", signal)) ?? "")).toMatchObject({ enablement: {} });
+  });
+
   test("leaves existing credentials alone, and writes missing ones", async () => {
     const credential = payload([file("/var/lib/kubelet/config.json", "old", { ifAbsent: true })]);
     const machine = machineWith({ ...images, held: imageOf(credential) }, "bare");

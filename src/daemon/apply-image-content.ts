@@ -4,7 +4,7 @@ import { McoError } from "../api/errors.ts";
 import { hostPaths } from "../api/names.ts";
 import { matchesWanted } from "../core/machine/content-gap.ts";
 import type { OriginalEntry, Originals } from "../core/machine/observed-content.ts";
-import { originalsOnSystem } from "../core/machine/kept-originals.ts";
+import { originalsOnSystem, withFound } from "../core/machine/kept-originals.ts";
 import { sameDeployment } from "../core/machine/deployment.ts";
 import { originalUnit } from "../core/machine/unit-gap.ts";
 import { fitToAccounts } from "../core/machine/judge-target.ts";
@@ -25,7 +25,7 @@ import type { Host, OsStatus } from "../host/host.ts";
 import type { Ports } from "../ports/index.ts";
 import { backedOff } from "../ports/random.ts";
 import { type DocumentStore, documentStore } from "./machine-documents.ts";
-import { noOriginals, observeEntry, observeUnits, originalOf } from "./observe-host.ts";
+import { noOriginals, observeEntry, observeUnits, originalOf, readOriginal } from "./observe-host.ts";
 import { performContent } from "./perform-content.ts";
 import { readConfig } from "../core/machine/read-config.ts";
 import type { MachineDocuments } from "../core/machine/machine-record.ts";
@@ -280,10 +280,8 @@ async function observe(
     host,
     {
       configs: before === undefined ? [target] : [before, target],
-      others: [
-        ...Object.keys(originals.enablement),
-        ...unitsNamed([...target.entries.keys(), ...Object.keys(originals.paths)]),
-      ],
+      others: unitsNamed([...target.entries.keys(), ...Object.keys(originals.paths)]),
+      originals,
     },
     signal,
   );
@@ -321,23 +319,25 @@ async function remembered(
   signal: AbortSignal,
 ): Promise<Originals> {
   if (remember.paths.length + remember.units.length + remember.users.length === 0) return view.originals;
-  const paths: Record<string, OriginalEntry | null> = { ...view.originals.paths };
+  const found = new Map<string, OriginalEntry | null>();
   const hidden = new Set(view.originals.hidden);
   for (const path of remember.paths) {
     const wanted = target.entries.get(path);
     const known = before?.paths[path];
-    paths[path] =
+    const original =
       known !== undefined
         ? known
         : originalToKeep(
-            originalOf(await host.files.read(path, signal)),
+            (await readOriginal(host, path, signal)).entry,
             wanted !== undefined && matchesWanted(view.entries.get(path), wanted, view),
             view.vendor.get(path),
             from,
           );
-    if (from === "image" && paths[path] === null) hidden.add(path);
+    found.set(path, original);
+    if (from === "image" && original === null) hidden.add(path);
   }
-  // A unit whose text the payload provides had no original.
+  const { paths } = withFound(view.originals.paths, found);
+  // A unit whose text the payload provides had no original, but for what the OS ships.
   const units = remember.units.map((unit) => {
     const found = bringsUnit(target, unit) ? { enablement: "absent", links: {} } : originalUnit(unit, view);
     return [

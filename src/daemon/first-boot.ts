@@ -88,6 +88,7 @@ export async function completeFirstBoot(options: FirstBootOptions, signal: Abort
     host,
     documents,
     clock: options.clock,
+    log: options.log,
     observed,
     target: { machineConfig, config },
     originals: observed.originals,

@@ -229,6 +229,30 @@ describe("a machine that is given an image which holds its configuration", () =>
     expect(await filesOf(harness, second)).toMatchObject({ "/etc/app.conf": "two", "/var/lib/app/data": "two" });
   });
 
+  test("has companions of a unit enabled, and masked units masked, when it boots its provisioned system [daemon-images-20]", async () => {
+    const made = await ImageHarness.make();
+    const bare = made.images[stock] ?? { etc: {}, usr: {} };
+    const socket = "[Socket]\nListenStream=/run/p\n[Install]\nWantedBy=sockets.target\n";
+    const os = { ...bare, usr: { ...bare.usr, "/usr/lib/systemd/system/pair.socket": socket } };
+    made.images[stock] = os;
+    await made.harness.updatedTo("rendered-1", {
+      files: { "/etc/app.conf": "one" },
+      units: [
+        { name: "pair.service", enabled: true, contents: `${unit("pair")}Also=pair.socket\n` },
+        { name: "crio.service", mask: true },
+      ],
+    });
+    const { harness } = made;
+    const before = treeOf(harness);
+    expect([...before.keys()]).toContain("/etc/systemd/system/sockets.target.wants/pair.socket");
+    await made.roll("rendered-2", second, 2, "full", os);
+    await made.untilHas("rendered-2", 2);
+    await harness.host.os.bootPrevious(signal);
+    harness.kill();
+    await harness.host.boot({ orderly: true });
+    expect(treeOf(harness)).toEqual(before);
+  });
+
   test("restores the previous image's configuration when it boots the previous image", async () => {
     const made = await inImageMode();
     const { harness } = made;

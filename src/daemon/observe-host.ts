@@ -1,17 +1,24 @@
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex } from "@noble/hashes/utils.js";
 import { hostPaths } from "../api/names.ts";
-import { type NodeConfig, findUnitIn, managedUnits } from "../core/config/node-config.ts";
+import {
+  type NodeConfig,
+  type ShippedUnits,
+  emptyNodeConfig,
+  findUnitIn,
+  managedUnits,
+} from "../core/config/node-config.ts";
 import type { ObservedEntry, OriginalEntry, Originals } from "../core/machine/observed-content.ts";
 import { underOneName } from "../core/machine/one-name.ts";
 import { originalsOnSystem, originalsUnder, shippedPaths, uncovered } from "../core/machine/kept-originals.ts";
 import { isKubeconfig } from "../core/text/is-kubeconfig.ts";
 import { foldersAbove } from "../ignition/clean-path.ts";
-import { vendorUnitFolder } from "../core/config/install-links.ts";
+import { hiddenUnits } from "../core/machine/unit-gap.ts";
+import { type InstallLink, concernsUnit, enablingOf, vendorUnitFolder } from "../core/config/install-links.ts";
 import { templateOf } from "../core/config/unit-name.ts";
 import { encodeBase64, textOf } from "../ignition/data-url.ts";
 import type { Owner } from "../ignition/types.ts";
-import type { Host, HostEntry, UnitState } from "../host/host.ts";
+import { type Host, type HostEntry, type UnitState, isUnreadable } from "../host/host.ts";
 import type { Ledger, ObservedNode } from "../core/machine/observed-node.ts";
 import type { MachineView } from "../core/machine/pass-plan.ts";
 import type { MachineDocuments } from "../core/machine/machine-record.ts";
@@ -50,8 +57,32 @@ async function shippedAt(
 /** Where kubelets have theirs; kubeadm puts it where OpenShift has the kubelet's settings. */
 const mayHoldKubeconfig = (path: string) => path.startsWith("/etc/kubernetes/") || path.startsWith("/var/lib/kubelet/");
 
+/** What no configuration asks for: a file that is too large to be read, or something that is no file. */
+const unreadable = { kind: "file", digest: "", mode: 0, uid: 0, gid: 0 } as const satisfies ObservedEntry;
+
+/** The entry at a path before it is managed. What cannot be read has no original that could be restored. */
+export async function readOriginal(
+  host: Host,
+  path: string,
+  signal: AbortSignal,
+): Promise<{ readonly entry: OriginalEntry | null; readonly isUnreadable: boolean }> {
+  try {
+    return { entry: originalOf(await host.files.read(path, signal)), isUnreadable: false };
+  } catch (error) {
+    if (!isUnreadable(error)) throw error;
+    return { entry: null, isUnreadable: true };
+  }
+}
+
 export async function observeEntry(host: Host, path: string, signal: AbortSignal): Promise<ObservedEntry | undefined> {
-  const entry = await host.files.read(path, signal);
+  let entry: HostEntry | undefined;
+  try {
+    entry = await host.files.read(path, signal);
+  } catch (error) {
+    // A user of the machine may have put it there.
+    if (isUnreadable(error)) return unreadable;
+    throw error;
+  }
   if (entry?.kind !== "file") return entry;
   const { contents, mode, uid, gid } = entry;
   const isFound = mayHoldKubeconfig(path) && isKubeconfig(textOf(contents) ?? "");
@@ -113,7 +144,8 @@ export async function observeHost(
     host,
     {
       configs: previous === undefined ? [target] : [previous, target],
-      others: [...Object.keys(originals.enablement), ...actedOn],
+      others: actedOn,
+      originals,
     },
     signal,
   );
@@ -207,22 +239,34 @@ async function goesAway(
 }
 
 /**
- * The units that configurations manage, and others: their states, links, and what the OS ships of them. A unit that the
- * OS ships can name more of them.
+ * The units that configurations manage or managed, and others: their states, links, and what the OS ships of them. A unit
+ * that the OS ships can name more of them.
  */
 export async function observeUnits(
   host: Host,
-  { configs, others }: { readonly configs: readonly NodeConfig[]; readonly others: readonly string[] },
+  {
+    configs,
+    others,
+    originals,
+  }: {
+    readonly configs: readonly NodeConfig[];
+    readonly others: readonly string[];
+    readonly originals: Originals;
+  },
   signal: AbortSignal,
 ): Promise<
-  Required<Pick<ObservedNode, "enablement" | "links" | "shippedUnits">> & {
+  Required<Pick<ObservedNode, "enablement" | "links" | "shippedUnits" | "shippedLinks">> & {
     readonly states: ReadonlyMap<string, UnitState>;
   }
 > {
   const shippedUnits = new Map<string, string>();
   const read = new Set<string>();
   const namesNow = () =>
-    new Set([...others, ...configs.flatMap((config) => [...managedUnits(config, findUnitIn(config, shippedUnits))])]);
+    new Set([
+      ...Object.keys(originals.enablement),
+      ...others,
+      ...configs.flatMap((config) => [...managedUnits(config, findUnitIn(config, shippedUnits))]),
+    ]);
   let names = namesNow();
   for (let known = -1; known < read.size; names = namesNow()) {
     known = read.size;
@@ -240,7 +284,29 @@ export async function observeUnits(
     enablement: new Map([...states].map(([name, { enablement }]) => [name, enablement])),
     links: new Map(links.map(({ path, target }) => [path, target])),
     shippedUnits,
+    shippedLinks: await shippedLinksOf(host, hiddenUnits(originals, shippedUnits), { shippedUnits, links }, signal),
   };
+}
+
+/** Which links of these units the OS ships, of those that they have and those that enabling them makes. */
+async function shippedLinksOf(
+  host: Host,
+  units: readonly string[],
+  known: { readonly shippedUnits: ShippedUnits; readonly links: readonly InstallLink[] },
+  signal: AbortSignal,
+): Promise<ReadonlyMap<string, string>> {
+  const find = findUnitIn(emptyNodeConfig, known.shippedUnits);
+  const paths = units.flatMap((unit) =>
+    [...enablingOf(unit, find).links, ...known.links.filter((link) => concernsUnit(link, unit))].map(
+      ({ path }) => path,
+    ),
+  );
+  const links = new Map<string, string>();
+  for (const path of new Set(paths)) {
+    const entry = await host.files.vendor(path, signal);
+    if (entry?.kind === "link") links.set(path, entry.target);
+  }
+  return links;
 }
 
 const owedUnits = ({ owes }: Ledger): readonly string[] => owes.flatMap((owed) => ("unit" in owed ? [owed.unit] : []));

@@ -10,22 +10,17 @@ import {
   managedUnits,
 } from "../core/config/node-config.ts";
 import type { OriginalEntry, Originals } from "../core/machine/observed-content.ts";
-import { originalToRecord, originalsUnder } from "../core/machine/kept-originals.ts";
+import { mostOriginalBytes, originalToRecord, originalsUnder, withFound } from "../core/machine/kept-originals.ts";
 import { originalUnit } from "../core/machine/unit-gap.ts";
-import {
-  type Payload,
-  type PayloadEntry,
-  payloadOf,
-  printPayload,
-  settleUnitText,
-} from "../core/config/image-content.ts";
+import { type PayloadEntry, payloadOf, printPayload, settleUnitText } from "../core/config/image-content.ts";
 import { contentMismatch, contentSaid, isTargetOf, pairOf } from "../core/machine/image-target.ts";
 import type { Step } from "../core/machine/plan-node.ts";
 import type { LocalPayload } from "../core/machine/image-content-plan.ts";
 import type { Host, HostWrite } from "../host/host.ts";
 import type { Clock } from "../ports/clock.ts";
+import type { Logger } from "../ports/logger.ts";
 import type { DocumentStore } from "./machine-documents.ts";
-import { originalOf } from "./observe-host.ts";
+import { originalOf, readOriginal } from "./observe-host.ts";
 import { performContent } from "./perform-content.ts";
 import type { Ledger, ObservedNode } from "../core/machine/observed-node.ts";
 
@@ -37,6 +32,7 @@ export interface StepContext {
   readonly host: Host;
   readonly documents: DocumentStore;
   readonly clock: Pick<Clock, "now">;
+  readonly log?: Pick<Logger, "warn"> | undefined;
   readonly observed: ObservedNode;
   readonly target: { readonly machineConfig: MachineConfig; readonly config: NodeConfig };
   /** Updates the machine's pull credentials; absent where no controller can. */
@@ -184,13 +180,21 @@ export async function contentMismatchOf(
 
 async function openLedger(step: Step & { do: "openLedger" }, site: StepContext, signal: AbortSignal): Promise<void> {
   const { host, documents, observed, target } = site;
-  const paths: Record<string, OriginalEntry | null> = { ...site.originals.paths };
+  const found = new Map<string, OriginalEntry | null>();
+  const unreadable: string[] = [];
   for (const path of step.paths) {
-    const original = originalOf(await host.files.read(path, signal));
+    const original = await readOriginal(host, path, signal);
+    if (original.isUnreadable) unreadable.push(path);
     // An image of ours ships what it was built with.
     const shipped = observed.payload === "image" ? undefined : await host.files.vendor(path, signal);
-    paths[path] = originalToRecord(original, originalOf(shipped) ?? undefined);
+    found.set(path, originalToRecord(original.entry, originalOf(shipped) ?? undefined));
   }
+  const { paths, notKept } = withFound(site.originals.paths, found);
+  if (notKept.length + unreadable.length > 0)
+    site.log?.warn(
+      { paths: [...notKept, ...unreadable].slice(0, 20), most: mostOriginalBytes },
+      "these files are replaced, and what they hold is not kept: it is too large, or cannot be read",
+    );
   const units = step.units.map((unit) => [unit, originalUnit(unit, observed)] as const);
   const enablement = {
     ...site.originals.enablement,
@@ -241,17 +245,23 @@ async function keepPayload(
   const payload =
     of === "target"
       ? payloadOf(target.config, observed)
-      : withOriginals(payloadOf(observed.previous ?? emptyNodeConfig, observed), originals);
+      : withOriginals(observed.previous ?? emptyNodeConfig, { ...observed, originals });
   await documents.keepPayload(image, printPayload(payload), signal);
   await host.files.write([rootFile(localUnit, settleUnitText, 0o644)], signal);
   await host.units.enable(hostPaths.settleUnit, signal);
 }
 
-/** Restore originals wherever the payload is silent: an interrupted update may have left other content. */
-function withOriginals(payload: Payload, originals: Originals): LocalPayload {
+/**
+ * The payload of a configuration that restores originals wherever the configuration is silent: an interrupted update may
+ * have left other content. It is not silent of units that it masks, and of those that are enabled together with others.
+ */
+function withOriginals(config: NodeConfig, observed: ObservedNode): LocalPayload {
+  const { originals, shippedUnits = new Map() } = observed;
   const { paths, enablement } = originals;
+  const payload = payloadOf(config, observed);
+  const managed = managedUnits(config, findUnitIn(config, shippedUnits));
   const units = Object.entries(enablement).flatMap(([name, was]) =>
-    payload.units.some((unit) => unit.name === name) ? [] : [{ name, enabled: was === "enabled" }],
+    managed.has(name) ? [] : [{ name, enabled: was === "enabled" }],
   );
   const named = new Set(payload.entries.map(({ path }) => path));
   const before = Object.entries(paths).flatMap(([path, original]): PayloadEntry[] => {

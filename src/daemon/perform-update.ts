@@ -101,6 +101,7 @@ const siteOf = (
   host,
   documents,
   clock: context.clock,
+  log: context.log,
   observed,
   target,
   originals: observed.originals,

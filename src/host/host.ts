@@ -1,3 +1,4 @@
+import { McoError } from "../api/errors.ts";
 import type { InstallLink } from "../core/config/install-links.ts";
 import type { ObservedDeployment, OsAbilities } from "../core/machine/observed-node.ts";
 
@@ -61,8 +62,15 @@ export interface HostWrite {
   readonly folder?: Ownership;
 }
 
+/** Whether a path has something that {@link HostFiles.read} does not read: a file that is too large, or a pipe or device. */
+export const isUnreadable = (error: unknown): boolean =>
+  error instanceof McoError && (error.code === "MCO_HOST_FILE_TOO_LARGE" || error.code === "MCO_HOST_NO_FILE");
+
 export interface HostFiles {
-  /** The entry at the path itself (a final link is not followed); `undefined` if there is none. */
+  /**
+   * The entry at the path itself (a final link is not followed); `undefined` if there is none. Rejects for what
+   * {@link isUnreadable} names, which {@link HostFiles.write} replaces and {@link HostFiles.remove} removes.
+   */
   read(path: string, signal: AbortSignal): Promise<HostEntry | undefined>;
   /**
    * Each entry is atomic and durable by itself: after it resolves, a power cut leaves the new ones; before, each path

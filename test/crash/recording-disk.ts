@@ -42,12 +42,19 @@ type Entry = FileNode | LinkNode | FolderNode;
 
 /** One call of {@link Disk} with what a replay needs. Paths are relative to the machine's folder. */
 export type DiskOperation =
-  | { readonly do: "create" | "append"; readonly path: string; readonly contents: Uint8Array }
+  | {
+      readonly do: "create";
+      readonly path: string;
+      readonly contents: Uint8Array;
+      readonly own: Attributes | undefined;
+    }
+  | { readonly do: "append"; readonly path: string; readonly contents: Uint8Array }
   | { readonly do: "symlink"; readonly path: string; readonly target: string }
   | { readonly do: "chmod"; readonly path: string; readonly mode: number }
   | { readonly do: "chown"; readonly path: string; readonly uid: number; readonly gid: number }
   | { readonly do: "rename"; readonly path: string; readonly to: string }
-  | { readonly do: "mkdir" | "sync" | "unlink" | "rmdir"; readonly path: string };
+  | { readonly do: "mkdir"; readonly path: string; readonly own: Attributes | undefined }
+  | { readonly do: "sync" | "unlink" | "rmdir"; readonly path: string };
 
 /** Carries out every call except flushes at once, and reports each call when it is done. */
 export function recordingDisk(real: Disk, directory: () => string, record: (operation: DiskOperation) => void): Disk {
@@ -55,17 +62,18 @@ export function recordingDisk(real: Disk, directory: () => string, record: (oper
   const at = async (path: string) =>
     relative(await fs.realpath(directory()), join(await fs.realpath(dirname(path)), basename(path)));
   return {
-    create: async (path, contents) =>
+    create: async (path, contents, own) =>
       real
-        .create(path, contents)
-        .then(async () => record({ do: "create", path: await at(path), contents: contents.slice() })),
+        .create(path, contents, own)
+        .then(async () => record({ do: "create", path: await at(path), contents: contents.slice(), own })),
     append: async (path, contents) =>
       real
         .append(path, contents)
         .then(async () => record({ do: "append", path: await at(path), contents: contents.slice() })),
     symlink: async (target, path) =>
       real.symlink(target, path).then(async () => record({ do: "symlink", path: await at(path), target })),
-    mkdir: async (path) => real.mkdir(path).then(async () => record({ do: "mkdir", path: await at(path) })),
+    mkdir: async (path, own) =>
+      real.mkdir(path, own).then(async () => record({ do: "mkdir", path: await at(path), own })),
     chmod: async (path, mode) =>
       real.chmod(path, mode).then(async () => record({ do: "chmod", path: await at(path), mode })),
     chown: async (path, uid, gid) =>
@@ -164,7 +172,11 @@ export class DiskModel {
   }
 
   apply(operation: DiskOperation): void {
-    const own = { uid: process.geteuid?.() ?? 0, gid: process.getegid?.() ?? 0 };
+    const ours = { uid: process.geteuid?.() ?? 0, gid: process.getegid?.() ?? 0 };
+    const given = (own: Attributes | undefined, mode: number): Attributes => {
+      if (own === undefined) return { mode, ...ours };
+      return { mode: own.mode, uid: own.uid, gid: own.gid };
+    };
     const { path } = operation;
     switch (operation.do) {
       case "create":
@@ -172,7 +184,7 @@ export class DiskModel {
           kind: "file",
           contents: operation.contents,
           flushedBytes: 0,
-          attributes: { mode: 0o600, ...own },
+          attributes: given(operation.own, 0o600),
           flushed: undefined,
         });
       case "append": {
@@ -184,7 +196,7 @@ export class DiskModel {
       case "symlink":
         return this.#change(path, { kind: "link", target: operation.target });
       case "mkdir": {
-        const attributes = { mode: 0o700, ...own };
+        const attributes = given(operation.own, 0o700);
         return this.#change(path, {
           kind: "folder",
           attributes,

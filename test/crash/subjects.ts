@@ -1,6 +1,16 @@
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex } from "@noble/hashes/utils.js";
-import { existsSync, lstatSync, readFileSync, readdirSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  lstatSync,
+  readFileSync,
+  readdirSync,
+  readlinkSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -102,7 +112,12 @@ function entryOf(text: string): PlainFile | Link {
 /** The system's disk without its flushes, which make a difference only at a power cut. */
 export const fastDisk: Disk = {
   ...systemDisk,
-  create: async (path, contents) => writeFileSync(path, contents, { flag: "wx", mode: 0o600 }),
+  create: async (path, contents, own) => {
+    writeFileSync(path, contents, { flag: "wx", mode: 0o600 });
+    if (own === undefined) return;
+    chownSync(path, own.uid, own.gid);
+    chmodSync(path, own.mode);
+  },
   sync: async (path) => void lstatSync(path),
 };
 

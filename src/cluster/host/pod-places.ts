@@ -46,6 +46,11 @@ export class PodPlaces {
     this.root = `${this.folder}/root`;
   }
 
+  /** What its volumes were written to. */
+  get volumesFile(): string {
+    return `${this.folder}/volumes.json`;
+  }
+
   logFile(container: string): string {
     return `${this.folder}/${nameFrom(container)}.log`;
   }

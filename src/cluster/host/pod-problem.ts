@@ -50,7 +50,8 @@ export function containerProblem(
  */
 export const podLimits = { containers: 32, sources: 512, mounts: 512, items: 4096, pathCharacters: 1024 } as const;
 
-const containersOf = ({ spec }: Pod): readonly Container[] => [
+/** All containers of a pod, with those that run before the others. */
+export const containersOf = ({ spec }: Pod): readonly Container[] => [
   ...(spec?.initContainers ?? []),
   ...(spec?.containers ?? []),
 ];

@@ -1,8 +1,8 @@
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import type { Pod } from "../../api/foreign/kubernetes.ts";
+import type { Container, Pod } from "../../api/foreign/kubernetes.ts";
 import { createKubeClient } from "../../kube/kube-client.ts";
 import { systemFiles } from "../../ports/node/index.ts";
 import { Kernel } from "../../../test/simulation/kernel.ts";
@@ -109,6 +109,7 @@ async function written(
     read: () => Promise.resolve(undefined),
     makeDirectory: (path: string) => Promise.resolve(void paths.push(path)),
     write: (path: string, contents: string | Uint8Array) => {
+      if (path.endsWith("/volumes.json")) return Promise.resolve();
       paths.push(path);
       bytes += contents.length;
       return Promise.resolve();
@@ -182,6 +183,96 @@ test("[cluster-pods-11] a build of the suite gets the largest configuration that
   expect(52 * 640 * 1024).toBeGreaterThan(32 * 1024 * 1024);
   expect(await written(piece, spec)).toEqual(tooLarge);
   expect(mostVolumeBytes).toEqual({ ofSuite: 64 << 20, ofOthers: 8 << 20 });
+});
+
+/** Volumes of a pod in the real file system, whose ConfigMaps and Secrets hold what `data` says at the time. */
+function onDisk(spec: object) {
+  const server: { data: Readonly<Record<string, string>> | undefined } = { data: undefined };
+  const kernel = new Kernel(3);
+  const kube = createKubeClient({
+    transport: () =>
+      Promise.resolve(
+        server.data === undefined
+          ? { status: 404, headers: {}, body: JSON.stringify({ kind: "Status", reason: "NotFound", code: 404 }) }
+          : { status: 200, headers: {}, body: JSON.stringify({ data: server.data }) },
+      ),
+    clock: kernel.clock,
+    random: kernel.random,
+    userAgent: "test",
+  });
+  // Nothing here survives a power cut, and none waits for the disk.
+  const files = {
+    ...systemFiles,
+    write: async (path: string, contents: string | Uint8Array) => {
+      await systemFiles.makeDirectory(dirname(path));
+      writeFileSync(path, contents);
+    },
+  };
+  const of = { ...pod, spec } as unknown as Pod;
+  const below = (root: string, path: string) => resolveInRoot(root, path, {}, true);
+  const places = new PodPlaces(of, { podsFolder: folder, locate: { below, onMachine: (path) => below("/", path) } });
+  const write = async (data: Readonly<Record<string, string>> | undefined, mountsOf?: readonly Container[]) => {
+    server.data = data;
+    const options = { kube, files, clock: kernel.clock, tokens: new Map<string, HeldToken>() };
+    await writeVolumes(of, places, mountsOf === undefined ? options : { ...options, mountsOf });
+  };
+  const holds = () =>
+    readdirSync(places.root, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map((entry) => join(entry.parentPath, entry.name).slice(places.root.length))
+      .sort();
+  return { write, holds, root: places.root };
+}
+
+test("[cluster-pods-16] what a volume no longer has is gone from the disk, whatever else its folder holds", async () => {
+  const { write, holds, root } = onDisk({
+    volumes: [...configured(), { name: "e", emptyDir: {} }],
+    containers: [
+      ...mountedAt(8),
+      {
+        name: "other",
+        volumeMounts: [{ name: "e", mountPath: "/m0/own" }, ...numbered(1, () => ({ name: "v", mountPath: "/m0" }))],
+      },
+    ],
+  });
+  for (let round = 0; round < 4; round += 1) {
+    await write({ [`k${round}`]: "x".repeat(50_000), always: "a" });
+    if (round === 0) writeFileSync(join(root, "m0/own/kept"), "of the pod");
+    const files = numbered(8, (i) => [`/m${i}/always`, `/m${i}/k${round}`]).flat();
+    expect(holds()).toEqual([...files, "/m0/own/kept"].sort());
+  }
+  await write({});
+  expect(holds()).toEqual(["/m0/own/kept"]);
+  await write({ own: "x" }).catch(() => undefined);
+  await write({ after: "x" });
+  expect(holds()).toEqual([...numbered(8, (i) => `/m${i}/after`), "/m0/own/kept"].sort());
+});
+
+test("[cluster-pods-17] a Secret that is gone, and what a container that has ended mounted, leave no file", async () => {
+  const secret = { name: "v", secret: { secretName: "s", optional: true, items: [{ key: "a", path: "deep/er/a" }] } };
+  const map = { name: "w", configMap: { name: "x" } };
+  const first = { name: "first", volumeMounts: [{ name: "w", mountPath: "/first/w" }] };
+  const then = { name: "then", volumeMounts: [{ name: "v", mountPath: "/then" }] };
+  const { write, holds, root } = onDisk({ volumes: [secret, map], initContainers: [first], containers: [then] });
+  await write({ a: btoa("word") }, [first as Container]);
+  expect(holds()).toEqual(["/first/w/a"]);
+  await write({ a: btoa("word") }, [then as Container]);
+  expect(holds()).toEqual(["/then/deep/er/a"]);
+  await write(undefined, [then as Container]);
+  expect(holds()).toEqual([]);
+  expect(readdirSync(root)).toEqual(["then"]);
+  expect(readdirSync(join(root, "then"))).toEqual([]);
+});
+
+test("[cluster-pods-18] the folders of a pod are counted over all of its containers, those that run first as well", async () => {
+  const deep = numbered(5, (i) => ({ name: "v", mountPath: `/m${i}${"/d".repeat(500)}` }));
+  const spec = (count: number) => ({
+    volumes: [{ name: "v", emptyDir: {} }],
+    initContainers: deep.slice(0, count).map((mount, i) => ({ name: `i${i}`, volumeMounts: [mount] })),
+    containers: [{ name: "c", volumeMounts: [] }],
+  });
+  expect(await written({}, spec(5))).toEqual(tooLarge);
+  expect(await written({}, spec(3))).toMatchObject({ problem: undefined });
 });
 
 test("[cluster-pods-12] the paths of a pod are judged in time in proportion to their number", async () => {

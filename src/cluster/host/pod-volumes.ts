@@ -12,7 +12,7 @@ import type { Clock } from "../../ports/clock.ts";
 import type { Files } from "../../ports/files.ts";
 import { isSuiteNamespace } from "../suite-namespaces.ts";
 import { type PodPlaces, namesIn } from "./pod-places.ts";
-import { pathProblem } from "./pod-problem.ts";
+import { containersOf, pathProblem } from "./pod-problem.ts";
 
 export interface VolumeOptions {
   readonly kube: KubeClient;
@@ -20,7 +20,7 @@ export interface VolumeOptions {
   readonly clock: Clock;
   /** Tokens of this pod that are still good: kept by the caller between calls. */
   readonly tokens: Map<string, HeldToken>;
-  /** Containers whose mounts are made; if absent, those of all containers. */
+  /** Containers whose mounts are made, and the only ones that have any then; if absent, those of all containers. */
   readonly mountsOf?: readonly Container[];
 }
 
@@ -72,11 +72,53 @@ class DiskUse {
 
 type Contents = Map<string, Uint8Array | string>;
 
+/** A path of a pod's containers, spelled in one way. */
+const spelled = (path: string): string => `/${(namesIn(path) ?? []).join("/")}`;
+
+/**
+ * The files that were written for the volumes of one pod, and may still be there: in a file beside the root folder of its
+ * containers, because they outlive the process that wrote them.
+ */
+class WrittenFiles {
+  readonly #places: PodPlaces;
+  readonly #files: Files;
+
+  constructor(places: PodPlaces, files: Files) {
+    this.#places = places;
+    this.#files = files;
+  }
+
+  async known(): Promise<ReadonlySet<string>> {
+    const text = await this.#files.readText(this.#places.volumesFile);
+    return new Set(text === undefined ? [] : (JSON.parse(text) as { readonly files: readonly string[] }).files);
+  }
+
+  async record(paths: ReadonlySet<string>): Promise<void> {
+    const text = JSON.stringify({ v: 1, files: [...paths] });
+    await this.#files.write(this.#places.volumesFile, text, { mode: 0o600 });
+  }
+
+  /** Removes a file, and the folders above it that are empty then, but those that are `wanted`. */
+  async remove(path: string, wanted: ReadonlySet<string>): Promise<void> {
+    const at = await this.#places.inPod(path);
+    if ((await this.#files.stat(at))?.kind !== "directory") await this.#files.remove(at);
+    for (let above = upper(path); above !== "/" && !wanted.has(above); above = upper(above)) {
+      const folder = await this.#places.inPod(above);
+      if ((await this.#files.list(folder)).length > 0) return;
+      await this.#files.remove(folder);
+    }
+  }
+}
+
+const upper = (path: string): string => path.slice(0, path.lastIndexOf("/")) || "/";
+
 /**
  * Makes a pod's volumes without mount namespaces: each mount path exists below the pod's own root folder, and programs
  * of this suite resolve absolute volume paths there. Nothing is written unless all of it may be.
  *
- * Called again, it brings them up to date: config maps, secrets, and tokens that have lived for most of their time.
+ * Called again, it brings them up to date: config maps, secrets, and tokens that have lived for most of their time. What
+ * they no longer have, and what the containers do not mount, is removed first, so that the disk never holds more than was
+ * counted.
  *
  * @returns milliseconds after which a projected token wants to be written again, or `undefined`.
  * @throws KubeError or McoError when something that a volume needs is missing; the pod then waits for it.
@@ -86,13 +128,15 @@ export async function writeVolumes(pod: Pod, places: PodPlaces, options: VolumeO
   const outside = pathProblem(pod);
   if (outside !== undefined) throw new McoError("MCO_POD_VOLUME", { problem: outside });
   const use = new DiskUse(pod);
+  // Folders of containers that run before the others stay.
+  for (const path of new Set([...mountPathsOf(containersOf(pod)).values()].flatMap((paths) => [...paths])))
+    use.add(path, 0);
   const pathsOf = mountPathsOf(options.mountsOf ?? pod.spec?.containers ?? []);
   let refresh: number | undefined;
   const mounted: { readonly volume: Volume; readonly paths: readonly string[]; readonly contents: Contents }[] = [];
   for (const volume of pod.spec?.volumes ?? []) {
     const paths = [...(pathsOf.get(volume.name) ?? [])];
     if (paths.length === 0) continue;
-    for (const path of paths) use.add(path, 0);
     if (volume.hostPath !== undefined) use.add(volume.hostPath.path, 0);
     const { contents, refreshInMs } = await contentsOf(volume, pod, options, (path, bytes) =>
       use.add(path, bytes, paths.length),
@@ -100,6 +144,18 @@ export async function writeVolumes(pod: Pod, places: PodPlaces, options: VolumeO
     if (refreshInMs !== undefined) refresh = Math.min(refresh ?? Infinity, refreshInMs);
     mounted.push({ volume, paths, contents });
   }
+  const written = new WrittenFiles(places, files);
+  const before = await written.known();
+  const now = new Set(
+    mounted.flatMap(({ paths, contents }) =>
+      paths.flatMap((mountPath) => [...contents.keys()].map((path) => spelled(`${mountPath}/${path}`))),
+    ),
+  );
+  const former = [...before].filter((path) => !now.has(path));
+  if ([...now].some((path) => !before.has(path))) await written.record(new Set([...before, ...now]));
+  const folders = new Set(mounted.flatMap(({ paths }) => paths.map(spelled)));
+  for (const path of former) await written.remove(path, folders);
+  if (former.length > 0) await written.record(now);
   for (const { volume, paths, contents } of mounted) {
     if (volume.hostPath !== undefined) {
       const folder = await places.ofMachine(volume.hostPath.path);

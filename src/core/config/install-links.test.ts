@@ -1,5 +1,7 @@
 import { expect, test } from "vitest";
-import { type FindUnit, enablingOf, unitFolder } from "./install-links.ts";
+import { countWork } from "../../../test/support/count-work.ts";
+import { type FindUnit, enablingOf, isInstallable, unitFolder } from "./install-links.ts";
+import { readInstallSection } from "./install-section.ts";
 
 const at = (name: string) => `${unitFolder}/${name}`;
 const units =
@@ -79,4 +81,49 @@ test("what systemctl refuses is a problem [install-links-3]", () => {
 test("no link leaves the folder of units [install-links-1]", () => {
   const text = "[Install]\nAlias=../../cron.d/x /etc/passwd .. .\nWantedBy=../../../tmp/a\nRequiredBy=a/b";
   expect(linksOf("x.service", { "x.service": text })).toEqual([]);
+});
+
+const mebibyte = 1 << 20;
+const times = (text: string, count: number) => text.repeat(count);
+
+test.for([
+  { title: "lines of WantedBy", line: "WantedBy=a.path\n", links: 1 },
+  { title: "lines of Alias", line: "Alias=a.service\n", links: 1 },
+  { title: "lines of Also", line: "Also=a.socket\n", links: 0 },
+  { title: "lines of DefaultInstance", line: "DefaultInstance=a\n", links: 0 },
+  { title: "lines that clear a list", line: "RequiredBy=\n", links: 0 },
+  { title: "lines that go on", line: "\\\n", links: 0 },
+  { title: "comments in a line that goes on", line: "# b\n", before: "WantedBy=a.path \\\n", links: 1 },
+  { title: "words of WantedBy", line: "a.path ", before: "WantedBy=", links: 1 },
+  { title: "words of Also", line: "a.socket ", before: "Also=", links: 0 },
+  { title: "words of Also in a line each", line: "a.socket \\\n", before: "Also=", links: 0 },
+])("a unit of a mebibyte is read in time in proportion to it: $title [install-links-5]", async (each) => {
+  const { line, before = "", links } = each;
+  const of = (count: number) => `[Install]\n${before}${times(line, count)}`;
+  const whole = of(Math.floor(mebibyte / line.length));
+  const enabling = enablingOf("x.service", units({ "x.service": whole }));
+  expect([enabling.links.length, new Set(enabling.also).size]).toEqual([links, line.includes("socket") ? 1 : 0]);
+  expect(isInstallable("x.service", [whole])).toBe(links > 0 || line.includes("socket"));
+  const work = (count: number) => {
+    const text = of(count);
+    return countWork(() => enablingOf("x.service", units({ "x.service": text })));
+  };
+  expect(await work(4000)).toBeLessThan(2.5 * (await work(2000)) + 1000);
+});
+
+test("a line of Also may name any number of units, and each unit is read once [install-links-6]", async () => {
+  const names = Array.from({ length: 130_000 }, (_, i) => `u${i}.socket`);
+  expect(readInstallSection([`[Install]\nAlso=${names.join(" ")}`]).also).toEqual(names);
+  const work = (count: number) => {
+    const text = install(`Also=${names.slice(0, count).join(" ")}`);
+    return countWork(() => enablingOf("x.service", units({ "x.service": text })));
+  };
+  expect(await work(4000)).toBeLessThan(2.5 * (await work(2000)) + 1000);
+  let reads = 0;
+  const find: FindUnit = (name) => {
+    reads += 1;
+    return { path: at(name), texts: [install("WantedBy=m.target\nAlso=a.service b.service")] };
+  };
+  for (const name of ["a.service", "b.service", "a.service"]) expect(enablingOf(name, find).links).toHaveLength(2);
+  expect(reads).toBe(2);
 });

@@ -12,7 +12,7 @@ export interface UnitFile {
   readonly texts: readonly string[];
 }
 
-/** What systemd finds under exactly the name of a file, with the drop-ins of a unit that has this file. */
+/** What systemd finds under exactly the name of a file, with the drop-ins of a unit that has this file: always the same. */
 export type FindUnit = (file: string, unit: string) => UnitFile | "masked" | undefined;
 
 /** A link below {@link unitFolder}: a unit that wants another one, or another name of a unit. */
@@ -67,7 +67,8 @@ export function enablingOf(name: string, find: FindUnit): Enabling {
   const own: InstallLink[] = [];
   const problems: string[] = [];
   const units: string[] = [];
-  const queue = [name];
+  // A Set gives what is added while it is gone through, and each unit once.
+  const queue = new Set([name]);
   for (const unit of queue) {
     const isFirst = unit === name;
     const found = search(unit, find);
@@ -80,17 +81,18 @@ export function enablingOf(name: string, find: FindUnit): Enabling {
     // What was read before a problem counts.
     for (const word of also) {
       const other = expanded(word, found);
-      if (other !== undefined && !queue.includes(other)) queue.push(other);
+      if (other !== undefined) queue.add(other);
     }
     if (problem !== undefined) continue;
     units.push(unit);
     for (const made of [aliasesOf(found), dependenciesOf(found, find)]) {
-      if (isFirst) own.push(...made.links);
+      if (isFirst) for (const link of made.links) own.push(link);
       for (const { path, target } of made.links) if (!links.has(path)) links.set(path, target);
-      problems.push(...made.problems.map((problem) => `${unit}: ${problem}`));
+      for (const problem of made.problems) problems.push(`${unit}: ${problem}`);
     }
   }
-  return { links: [...links].map(([path, target]) => ({ path, target })), own, units, also: queue.slice(1), problems };
+  const also = [...queue].slice(1);
+  return { links: [...links].map(([path, target]) => ({ path, target })), own, units, also, problems };
 }
 
 const nothingEnabled = (problem: string): Enabling => ({
@@ -101,8 +103,18 @@ const nothingEnabled = (problem: string): Enabling => ({
   problems: [problem],
 });
 
+/** What {@link search} found: a unit that many others name in `Also=` is read once. What is found for a name never changes. */
+const foundBy = new WeakMap<FindUnit, Map<string, Found | "masked" | undefined>>();
+
 /** The unit of a name, or the template of an instance. */
 function search(name: string, find: FindUnit): Found | "masked" | undefined {
+  const before = foundBy.get(find) ?? new Map<string, Found | "masked" | undefined>();
+  foundBy.set(find, before);
+  if (!before.has(name)) before.set(name, searchAnew(name, find));
+  return before.get(name);
+}
+
+function searchAnew(name: string, find: FindUnit): Found | "masked" | undefined {
   const read = readUnitName(name);
   if (read === undefined) return undefined;
   const file = find(name, name) ?? (read.kind === "instance" ? find(templateOf(name), name) : undefined);

@@ -29,17 +29,18 @@ function stripped(text: string): string {
  */
 function linesOf(text: string): readonly string[] {
   const lines: string[] = [];
-  let continued: string | undefined;
+  let parts: string[] = [];
   for (const raw of text.replace(/^\uFEFF/, "").split(/\r\n|\n\r|\n|\r|\0/)) {
     if (/^[ \t\n\r]*[#;]/.test(raw)) continue;
-    const line: string = (continued ?? "") + raw;
-    if (endsEscaped(line)) continued = `${line.slice(0, -1)} `;
-    else {
-      lines.push(stripped(line));
-      continued = undefined;
-    }
+    // What is before a continued line ends with a blank, and with no backslash.
+    const isContinued = endsEscaped(raw);
+    parts.push(isContinued ? `${raw.slice(0, -1)} ` : raw);
+    if (isContinued) continue;
+    lines.push(stripped(parts.join("")));
+    parts = [];
   }
-  return continued === undefined ? lines : [...lines, stripped(continued)];
+  if (parts.length > 0) lines.push(stripped(parts.join("")));
+  return lines;
 }
 
 function endsEscaped(line: string): boolean {
@@ -69,11 +70,14 @@ export function wordsOf(value: string): readonly string[] {
       word = undefined;
     } else word = (word ?? "") + character;
   }
-  if (quote !== "") return words;
-  return word === undefined ? words : [...words, word];
+  if (quote === "" && word !== undefined) words.push(word);
+  return words;
 }
 
-/** Reads the [Install] sections of a unit and of its drop-ins, in this order. */
+/**
+ * Reads the [Install] sections of a unit and of its drop-ins, in this order, in a time that grows with their length alone:
+ * whoever reads a configuration reads them.
+ */
 export function readInstallSection(texts: readonly string[]): InstallSection {
   const lists = { WantedBy: [] as string[], RequiredBy: [] as string[], Alias: [] as string[] };
   const also: string[] = [];
@@ -97,10 +101,12 @@ export function readInstallSection(texts: readonly string[]): InstallSection {
       const at = line.indexOf("=");
       if (!isInstall || at < 0) continue;
       const [key, value] = [stripped(line.slice(0, at)), stripped(line.slice(at + 1))];
-      if (key === "WantedBy" || key === "RequiredBy" || key === "Alias")
-        lists[key] = value === "" ? [] : [...lists[key], ...wordsOf(value)];
-      else if (key === "Also") also.push(...value.split(/[ \t\n\r]+/).filter((word) => word !== ""));
-      else if (key === "DefaultInstance") defaultInstances.push({ word: value, alsoBefore: also.length });
+      if (key === "WantedBy" || key === "RequiredBy" || key === "Alias") {
+        if (value === "") lists[key] = [];
+        else for (const word of wordsOf(value)) lists[key].push(word);
+      } else if (key === "Also") {
+        for (const word of value.split(/[ \t\n\r]+/)) if (word !== "") also.push(word);
+      } else if (key === "DefaultInstance") defaultInstances.push({ word: value, alsoBefore: also.length });
     }
   }
   return result();

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { countWork } from "../../../test/support/count-work.ts";
 import { validateMachineConfig } from "./validate-machine-config.ts";
 
 const install = (lines: string) => `[Service]\nExecStart=/bin/true\n[Install]\n${lines}\n`;
@@ -34,4 +35,15 @@ test("an instance of a masked template is masked, whatever its own entry says [v
   expect(findings([masked, { name: "p@a.service", enabled: false }])).toEqual([]);
   const own = { name: "p@a.service", enabled: true, contents: install("WantedBy=m.target") };
   expect(findings([masked, own])).toEqual([]);
+});
+
+test("units are judged in time in proportion to their number [validate-units-3]", async () => {
+  const unitsOf = (count: number) =>
+    Array.from({ length: count }, (_, i) => ({ name: `u${i}.service`, enabled: true, contents: install("Alias=a") }));
+  expect(findings(unitsOf(2))).toHaveLength(2);
+  const work = (count: number) => {
+    const units = unitsOf(count);
+    return countWork(() => findings(units));
+  };
+  expect(await work(400)).toBeLessThan(3 * (await work(200)));
 });

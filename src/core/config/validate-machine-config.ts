@@ -196,6 +196,7 @@ export function findingsBeyondReference(config: IgnitionConfig): readonly Proble
     if (file.contents?.verification?.hash !== undefined)
       warning(pathTo(where, "contents.verification"), "is not checked on running machines");
   }
+  const find = findIn(config);
   for (const [i, unit] of (config.systemd?.units ?? []).entries()) {
     const where = pathTo("systemd.units", i);
     if (/[\0\n/]/.test(unit.name))
@@ -203,7 +204,7 @@ export function findingsBeyondReference(config: IgnitionConfig): readonly Proble
     if (unit.contents?.includes("\0")) warning(pathTo(where, "contents"), "contains a NUL");
     if (unit.mask === true && unit.contents !== undefined && unit.contents !== "")
       warning(pathTo(where, "mask"), "hides the unit's contents");
-    for (const { field, reason, remedy } of enablementFindings(unit, config))
+    for (const { field, reason, remedy } of enablementFindings(unit, find))
       warning(pathTo(where, field), reason, remedy);
     for (const [k, dropin] of (unit.dropins ?? []).entries()) {
       if (/[\0\n/]/.test(dropin.name))
@@ -239,16 +240,12 @@ export function findingsBeyondReference(config: IgnitionConfig): readonly Proble
   return problems;
 }
 
-/** Why a unit is not enabled as its author expects. Units that the config neither has nor masks are unknown. */
-function enablementFindings(
-  unit: Unit,
-  config: IgnitionConfig,
-): readonly { readonly field: string; readonly reason: string; readonly remedy?: string }[] {
-  if (unit.mask === true) return [];
+/** What systemd finds of the units of a config; what it neither has nor masks is unknown. */
+function findIn(config: IgnitionConfig): FindUnit {
   const units = new Map((config.systemd?.units ?? []).map((one) => [one.name, one]));
   const below = (folder: string) =>
     new Map((units.get(folder.slice(0, -2))?.dropins ?? []).map(({ name, contents = "" }) => [name, contents]));
-  const find: FindUnit = (name, other) => {
+  return (name, other) => {
     const found = units.get(name);
     if (found?.mask === true) return "masked";
     const { contents = "" } = found ?? {};
@@ -256,6 +253,14 @@ function enablementFindings(
       ? undefined
       : { path: `${unitFolder}/${name}`, texts: [contents, ...dropinsOf(other, below)] };
   };
+}
+
+/** Why a unit is not enabled as its author expects. */
+function enablementFindings(
+  unit: Unit,
+  find: FindUnit,
+): readonly { readonly field: string; readonly reason: string; readonly remedy?: string }[] {
+  if (unit.mask === true || (unit.enabled !== true && unit.mask === undefined)) return [];
   const fileOf = (name: string) => find(name, unit.name);
   const template = templateOf(unit.name);
   if (fileOf(unit.name) === undefined && fileOf(template) === "masked")

@@ -8,6 +8,7 @@ import type { ObservedContent, OriginalEntry, Originals } from "./observed-conte
 import { originalToRecord, originalsUnder, sameOriginal, uncovered } from "./kept-originals.ts";
 import type { Payload, PayloadEntry } from "../config/image-content.ts";
 import { isInstallable } from "../config/install-links.ts";
+import { isMask } from "./unit-gap.ts";
 import { type NodeConfig, type WantedEntry, emptyNodeConfig, findUnitIn, managedUnits } from "../config/node-config.ts";
 
 /** A payload that was placed on the machine for the system that it leaves, with the originals of its managed paths. */
@@ -47,13 +48,10 @@ export function targetOfPayload({ entries, units, accounts }: Payload): NodeConf
 function wantedOf(entry: PayloadEntry): WantedEntry {
   const found: WantedEntry["origin"] =
     entry.path === hostPaths.sshKeys ? { kind: "sshKeys", user: "core" } : originOfPath(entry.path);
-  if (entry.kind === "link") return { kind: "link", target: entry.target, origin: found };
+  const ofMask = found.kind === "unit" && found.part === "contents" ? ({ ...found, part: "mask" } as const) : found;
+  if (entry.kind === "link") return { kind: "link", target: entry.target, origin: isMask(entry) ? ofMask : found };
   // A unit that must not be masked: any text is correct.
-  if (entry.kind === "absent")
-    return {
-      kind: "absent",
-      origin: found.kind === "unit" && found.part === "contents" ? { ...found, part: "mask" } : found,
-    };
+  if (entry.kind === "absent") return { kind: "absent", origin: ofMask };
   const contents = decodeBase64(entry.contents);
   const own = ({ mode, uid, gid }: { mode: number; uid: number; gid: number }) => ({
     mode,
@@ -103,9 +101,10 @@ const earlyReaders = [
 
 /** The steps that bring the machine to its payload and restore items that are no longer managed to their originals. */
 export function planImageContent(view: ImageContentView, target: NodeConfig): ImageContentPlan {
-  // Without recorded originals, what the system ships is the original.
+  // The image holds nothing of ours at these paths: without a recorded original, and where an OS shipped it, the original is
+  // what the system ships that runs now.
   const shipped = Object.entries(view.originals.paths).flatMap(([path, original]) =>
-    original === null && view.vendor.has(path) && !target.entries.has(path)
+    !target.entries.has(path) && (original?.shipped === true || (original === null && view.vendor.has(path)))
       ? [[path, view.vendor.get(path) ?? null] as const]
       : [],
   );

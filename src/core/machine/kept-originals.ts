@@ -16,6 +16,39 @@ export const originalToRecord = (
 ): OriginalEntry | null =>
   entry !== null && shipped !== undefined && sameOriginal(entry, shipped) ? { ...entry, shipped: true } : entry;
 
+/**
+ * What a machine keeps of the content that its configurations hide, in bytes: of one file of a user, who could otherwise
+ * fill the daemon's documents until they cannot be read any more, and of all files that the OS does not ship.
+ */
+export const mostOriginalBytes = { ofUser: 1024 * 1024, ofAll: 16 * 1024 * 1024 } as const;
+
+/** The length of what a text in base64 stands for. */
+const bytesOf = (entry: OriginalEntry | null): number =>
+  entry?.kind === "file" && entry.shipped !== true ? Math.floor((entry.contents.length * 3) / 4) : 0;
+
+/**
+ * The originals of paths with those that are newly found. What is too much is not kept: the path counts as if nothing had
+ * been there. Those of root come first.
+ */
+export function withFound(
+  paths: Originals["paths"],
+  found: ReadonlyMap<string, OriginalEntry | null>,
+): { readonly paths: Originals["paths"]; readonly notKept: readonly string[] } {
+  const all: Record<string, OriginalEntry | null> = { ...paths };
+  const notKept: string[] = [];
+  let bytes = Object.values(paths).reduce((sum, entry) => sum + bytesOf(entry), 0);
+  const ofUser = (entry: OriginalEntry | null) => entry?.kind === "file" && entry.uid !== 0;
+  const ordered = [...found].sort(([, a], [, b]) => Number(ofUser(a)) - Number(ofUser(b)));
+  for (const [path, entry] of ordered) {
+    const more = bytesOf(entry);
+    const isTooMuch = bytes + more > mostOriginalBytes.ofAll || (ofUser(entry) && more > mostOriginalBytes.ofUser);
+    all[path] = more > 0 && isTooMuch ? null : entry;
+    if (more > 0 && isTooMuch) notKept.push(path);
+    else bytes += more;
+  }
+  return { paths: all, notKept };
+}
+
 /** Paths whose original is what the system ships. */
 export const shippedPaths = ({ paths }: Originals): readonly string[] =>
   Object.entries(paths).flatMap(([path, original]) => (original?.shipped === true ? [path] : []));

@@ -65,6 +65,8 @@ export interface ObservedContent {
   readonly links?: ReadonlyMap<string, string>;
   /** Absent if unknown. */
   readonly shippedUnits?: ShippedUnits;
+  /** Links that the OS ships below the folder of units, of those units that it ships and that are recorded as absent. */
+  readonly shippedLinks?: ReadonlyMap<string, string>;
   readonly passwords: ReadonlyMap<string, string>;
   readonly users: ReadonlyMap<string, number>;
   readonly groups: ReadonlyMap<string, number>;

@@ -1,5 +1,7 @@
 import { expect, test } from "vitest";
-import { emptyNodeConfig } from "../config/node-config.ts";
+import { utf8ToBytes } from "@noble/hashes/utils.js";
+import { countWork } from "../../../test/support/count-work.ts";
+import { type NodeConfig, emptyNodeConfig } from "../config/node-config.ts";
 import type { OriginalEntry } from "./observed-content.ts";
 import { unitGap } from "./unit-gap.ts";
 
@@ -57,4 +59,158 @@ test.for<{
     new Set(),
   );
   expect([...before, ...after]).toEqual(steps);
+});
+
+const wantsOther = at("other.target.wants/a.service");
+const ofOs = "/usr/lib/systemd/system/a.service";
+const ours = at("a.service");
+
+test.for<{
+  readonly title: string;
+  readonly links: Readonly<Record<string, string>>;
+  readonly shipped: Readonly<Record<string, string>>;
+  /** The file that hid the OS's own goes now. Absent: another image came without it. */
+  readonly goes?: true;
+  readonly recordedLinks?: Readonly<Record<string, string>>;
+  readonly name?: string;
+  readonly isAbsent?: true;
+  readonly steps: readonly object[];
+}>([
+  {
+    title: "and enables by a link of its own keeps this link, which came back with the image",
+    links: { [wants("a.service")]: ofOs },
+    shipped: { [wants("a.service")]: ofOs },
+    recordedLinks: {},
+    steps: [],
+  },
+  {
+    title: "and enables by a link of its own gets this link instead of ours",
+    links: { [wants("a.service")]: ours, [wantsOther]: ours },
+    shipped: { [wants("a.service")]: ofOs },
+    goes: true,
+    steps: [
+      {
+        do: "relinkUnits",
+        units: ["a.service"],
+        remove: [wants("a.service"), wantsOther],
+        make: [{ path: wants("a.service"), target: ofOs }],
+      },
+    ],
+  },
+  {
+    title: "and enables by a link of its own gets this link back that the MachineConfig took away",
+    links: {},
+    shipped: { [wants("a.service")]: ofOs },
+    recordedLinks: {},
+    steps: [
+      {
+        do: "relinkUnits",
+        units: ["a.service"],
+        remove: [],
+        make: [{ path: wants("a.service"), target: ofOs }],
+      },
+    ],
+  },
+  {
+    title: "without a link of its own follows its presets",
+    links: { [wants("a.service")]: ours },
+    shipped: {},
+    goes: true,
+    recordedLinks: {},
+    steps: [
+      { do: "relinkUnits", units: ["a.service"], remove: [wants("a.service")], make: [] },
+      { do: "presetUnit", unit: "a.service" },
+    ],
+  },
+  {
+    title: "as a template leaves instances disabled that it does not enable itself",
+    name: "a@x.service",
+    links: { [wants("a@x.service")]: at("a@.service") },
+    shipped: {},
+    goes: true,
+    steps: [{ do: "relinkUnits", units: ["a@x.service"], remove: [wants("a@x.service")], make: [] }],
+  },
+  {
+    title: "on another machine, but not here, loses our links",
+    isAbsent: true,
+    links: { [wants("a.service")]: ours },
+    shipped: {},
+    goes: true,
+    recordedLinks: {},
+    steps: [{ do: "relinkUnits", units: ["a.service"], remove: [wants("a.service")], make: [] }],
+  },
+])(
+  "a unit that the OS ships $title, once a MachineConfig that brought its file goes [machine-unit-gap-2]",
+  ({ links, shipped, goes, recordedLinks, name = "a.service", isAbsent, steps }) => {
+    const file = name === "a.service" ? name : "a@.service";
+    const { before, after } = unitGap(
+      {
+        enablement: new Map([[name, Object.keys(links).length > 0 ? "enabled" : "disabled"]]),
+        links: new Map(Object.entries(links)),
+        shippedUnits: new Map(isAbsent === true ? [] : [[file, vendor]]),
+        shippedLinks: new Map(Object.entries(shipped)),
+        originals: {
+          paths: { [at(file)]: null },
+          enablement: { [name]: "absent" },
+          ...(recordedLinks === undefined ? {} : { links: { [name]: recordedLinks } }),
+          passwords: {},
+          kernelArguments: [],
+          ownKernelArguments: [],
+        },
+        previous: undefined,
+      },
+      emptyNodeConfig,
+      new Set(goes === true ? [at(file)] : []),
+    );
+    expect([...before, ...after]).toEqual(steps);
+  },
+);
+
+test("units are compared in time in proportion to them and to the files [machine-unit-gap-3]", async () => {
+  const owner = { id: 0 };
+  const file = (path: string, text: string) =>
+    [
+      path,
+      {
+        kind: "file",
+        contents: utf8ToBytes(text),
+        digest: text,
+        mode: 0o644,
+        user: owner,
+        group: owner,
+        origin: { kind: "file" },
+      },
+    ] as const;
+  const configOf = (count: number, drop: string): NodeConfig => ({
+    ...emptyNodeConfig,
+    enablement: new Map(
+      Array.from({ length: count }, (_, i) => [`u${i}.service`, { enabled: true, installable: true }] as const),
+    ),
+    entries: new Map(
+      Array.from({ length: count }, (_, i) => [
+        file(at(`u${i}.service`), `${vendor}Also=u${i % 7}.service\n`),
+        file(at(`u${i}.service.d/${drop}.conf`), "[Install]\nWantedBy=x.target\n"),
+        file(`/etc/app/${i}`, ""),
+      ]).flat(),
+    ),
+  });
+  const gapOf = (count: number) => {
+    const [previous, target] = [configOf(count, "a"), configOf(count, "b")];
+    const names = [...target.enablement.keys()];
+    const node = {
+      enablement: new Map(names.map((name) => [name, "enabled"])),
+      shippedUnits: new Map<string, string>(),
+      originals: {
+        paths: {},
+        enablement: Object.fromEntries(names.map((name) => [name, "absent"])),
+        passwords: {},
+        kernelArguments: [],
+        ownKernelArguments: [],
+      },
+      previous,
+    };
+    return () => unitGap(node, target, new Set());
+  };
+  expect(gapOf(9)().after).toHaveLength(9);
+  expect(await countWork(gapOf(160))).toBeLessThan(3 * (await countWork(gapOf(80))));
 });

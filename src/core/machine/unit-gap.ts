@@ -40,7 +40,10 @@ export interface UnitGap {
 }
 
 /** What is known of the units of a machine. */
-type ObservedUnits = Pick<ObservedContent, "enablement" | "links" | "shippedUnits" | "originals" | "previous">;
+type ObservedUnits = Pick<
+  ObservedContent,
+  "enablement" | "links" | "shippedUnits" | "shippedLinks" | "originals" | "previous"
+>;
 
 const unitPath = (name: string) => `${unitFolder}/${name}`;
 
@@ -60,7 +63,9 @@ export function unitGap(node: ObservedUnits, target: NodeConfig, touched: Readon
   const find = findUnitIn(target, node.shippedUnits ?? new Map());
   const managed = managedUnits(target, find);
   const names = new Set([...managed, ...Object.keys(node.originals.enablement)]);
-  const facts = new Map([...names].map((name) => [name, unitFacts(name, { node, target, find, touched, managed })]));
+  const dropins = { before: installDropins(node.previous), after: installDropins(target) };
+  const known: Known = { node, target, find, touched, managed, dropins };
+  const facts = new Map([...names].map((name) => [name, unitFacts(name, known)]));
   const groups = groupsOf(names, node, find).filter((group) => {
     const units = group.flatMap((name) => facts.get(name) ?? []);
     // Of a unit alone, its state shows that the change is made.
@@ -98,10 +103,12 @@ interface Known {
   readonly find: FindUnit;
   readonly touched: ReadonlySet<string>;
   readonly managed: ReadonlySet<string>;
+  /** Those of the previous configuration, if it is known, and those of the target. */
+  readonly dropins: Readonly<Record<"before" | "after", InstallDropins | undefined>>;
 }
 
-function unitFacts(name: string, { node, target, find, touched, managed }: Known): UnitFacts {
-  const { originals, previous } = node;
+function unitFacts(name: string, { node, target, find, touched, managed, dropins }: Known): UnitFacts {
+  const { previous } = node;
   const is = node.enablement.get(name) ?? "absent";
   const wanted = target.enablement.get(name);
   const isRewritten = filesOf(name, target).some((path) => touched.has(path));
@@ -122,26 +129,34 @@ function unitFacts(name: string, { node, target, find, touched, managed }: Known
   const isReported = isLeftWrong && isUsable && !followsTemplate(name, target);
   return {
     name,
-    differs: isRewritten || isWrong || isLeftWrong || mayDiffer || hasOtherDropins(name, node, target),
+    differs: isRewritten || isWrong || isLeftWrong || mayDiffer || hasOtherDropins(name, dropins),
     isNew: isChanged || isLeft,
     reported: isRewritten ? undefined : isWrong ? "update" : isReported ? "delete" : undefined,
     isUsable: wanted === undefined ? isUsable : isUsable && (wanted.enabled === false || canEnable),
-    was: isLeft && originals.links?.[name] === undefined ? wasBefore(name, originals) : undefined,
+    was: isLeft ? withoutLinks(recordOf(name, node)) : undefined,
   };
 }
 
-/** Whether drop-ins that have an [Install] section differ. */
-function hasOtherDropins(name: string, { previous }: ObservedUnits, target: NodeConfig): boolean {
-  const textsIn = (config: NodeConfig) =>
-    [...config.entries].flatMap(([path, entry]) =>
-      entry.kind === "file" &&
-      [name, templateOf(name)].some((file) => path.startsWith(`${unitPath(file)}.d/`)) &&
-      textOf(entry.contents)?.includes("[Install]") === true
-        ? [`${path} ${entry.digest}`]
-        : [],
-    );
-  return previous !== undefined && textsIn(previous).join() !== textsIn(target).join();
+/** Drop-ins that have an [Install] section, by the names of the units' files: their paths and contents. */
+type InstallDropins = ReadonlyMap<string, readonly string[]>;
+
+function installDropins(config: NodeConfig | undefined): InstallDropins | undefined {
+  if (config === undefined) return undefined;
+  const dropins = new Map<string, string[]>();
+  for (const [path, entry] of config.entries) {
+    const [, file] = /^\/etc\/systemd\/system\/([^/]+)\.d\//.exec(path) ?? [];
+    if (file === undefined || entry.kind !== "file" || textOf(entry.contents)?.includes("[Install]") !== true) continue;
+    const known = dropins.get(file) ?? [];
+    dropins.set(file, known);
+    known.push(`${path} ${entry.digest}`);
+  }
+  return dropins;
 }
+
+/** Whether drop-ins that have an [Install] section differ. */
+const hasOtherDropins = (name: string, { before, after }: Known["dropins"]): boolean =>
+  before !== undefined &&
+  [name, templateOf(name)].some((file) => before.get(file)?.join() !== after?.get(file)?.join());
 
 /** Whether two configurations have the same file and enablement of a unit. */
 const saysTheSame = (name: string, a: NodeConfig, b: NodeConfig): boolean =>
@@ -197,18 +212,51 @@ const followsTemplate = (name: string, target: NodeConfig): boolean => {
 
 /** Whether a unit that the target does not manage is enabled as it was. */
 function hasOriginalLinks(name: string, is: string, node: ObservedUnits): boolean {
-  const recorded = node.originals.links?.[name];
-  if (recorded === undefined || node.links === undefined)
-    return (is === "enabled") === (wasBefore(name, node.originals) === "enabled");
+  const { was, links: recorded } = recordOf(name, node);
+  if (recorded === undefined || node.links === undefined) return (is === "enabled") === (was === "enabled");
   const were = Object.keys(recorded).filter((path) => !(path in node.originals.paths));
   const now = linksOf([name], node);
   return now.length === were.length && now.every(({ path, target }) => recorded[path] === target);
 }
 
-/** An earlier release recorded a unit as masked that it had masked itself. */
-function wasBefore(name: string, { enablement, paths }: Originals): string {
+/** The enablement of a unit before it was managed. */
+interface UnitRecord {
+  /** `unknown`: presets decide. */
+  readonly was: string;
+  /** Absent if unknown. */
+  readonly links?: Readonly<Record<string, string>>;
+}
+
+/** What a unit was, where its links are unknown. */
+const withoutLinks = ({ was, links }: UnitRecord): string | undefined => (links === undefined ? was : undefined);
+
+const isShipped = (name: string, shipped: ObservedUnits["shippedUnits"]): boolean =>
+  shipped?.has(name) === true || shipped?.has(templateOf(name)) === true;
+
+/** Units that the OS ships, and that are recorded as absent: a configuration brought their files before anything was known. */
+export const hiddenUnits = (
+  { enablement }: Originals,
+  shipped: NonNullable<ObservedUnits["shippedUnits"]>,
+): readonly string[] =>
+  Object.entries(enablement).flatMap(([name, was]) => (was === "absent" && isShipped(name, shipped) ? [name] : []));
+
+/**
+ * What the record of a unit means on the system that runs. Of a unit that the OS ships and that is recorded as absent,
+ * what the OS enables counts: its links, or else its presets, which say something of a template's instances only where
+ * they name them.
+ */
+function recordOf(name: string, { originals, shippedUnits, shippedLinks }: ObservedUnits): UnitRecord {
+  const { enablement, links, paths } = originals;
   const was = enablement[name] ?? "absent";
-  return was === "masked" && unitPath(name) in paths && !isMask(paths[unitPath(name)]) ? "unknown" : was;
+  if (was === "absent" && name in enablement && isShipped(name, shippedUnits)) {
+    const shipped = [...(shippedLinks ?? [])].filter(([path, target]) => concernsUnit({ path, target }, name));
+    if (shipped.length > 0) return { was: "enabled", links: Object.fromEntries(shipped) };
+    return { was: readUnitName(name)?.kind === "plain" ? "unknown" : "disabled" };
+  }
+  const recorded = links?.[name];
+  if (recorded !== undefined) return { was, links: recorded };
+  // An earlier release recorded a unit as masked that it had masked itself.
+  return { was: was === "masked" && unitPath(name) in paths && !isMask(paths[unitPath(name)]) ? "unknown" : was };
 }
 
 /** Links that concern one of these units. Paths of entries that configurations manage are none. */
@@ -243,10 +291,10 @@ export function originalUnit(
 
 /** The links that a unit had before it was managed. */
 function originalLinks(name: string, node: ObservedUnits): readonly InstallLink[] {
-  const { originals } = node;
-  if (name in originals.enablement && originals.links?.[name] === undefined)
-    return wasBefore(name, originals) === "enabled" ? linksOf([name], node) : [];
-  const links = originals.links?.[name] ?? originalUnit(name, node).links;
+  const { was, links: recorded } = recordOf(name, node);
+  if (name in node.originals.enablement && recorded === undefined)
+    return was === "enabled" ? linksOf([name], node) : [];
+  const links = recorded ?? originalUnit(name, node).links;
   return Object.entries(links).map(([path, target]) => ({ path, target }));
 }
 
@@ -309,20 +357,24 @@ function inOrder(steps: readonly EnablementStep[], find: FindUnit): readonly Ena
   return [...sorted, ...sorted.filter((step) => step.do === "disableUnit" && also.has(step.unit))];
 }
 
-/** Units that are enabled and disabled together, in this or the previous configuration. */
+/** Units that are enabled and disabled together, in this or the previous configuration: each in one group, sorted. */
 function groupsOf(names: ReadonlySet<string>, node: ObservedUnits, find: FindUnit): readonly (readonly string[])[] {
   const { previous, shippedUnits = new Map() } = node;
   const finds = [find, ...(previous === undefined ? [] : [findUnitIn(previous, shippedUnits)])];
-  let groups: readonly (readonly string[])[] = [];
+  const groupOf = new Map<string, Set<string>>();
   for (const name of [...names].sort()) {
-    const tied = [name, templateOf(name), ...finds.flatMap((each) => alsoOf(name, each))].filter((other) =>
-      names.has(other),
-    );
-    const touching = groups.filter((group) => group.some((other) => tied.includes(other)));
-    groups = [
-      ...groups.filter((group) => !touching.includes(group)),
-      [...new Set([...touching.flat(), ...tied])].sort(),
-    ];
+    let group = groupOf.get(name) ?? new Set([name]);
+    groupOf.set(name, group);
+    for (const other of [templateOf(name), ...finds.flatMap((each) => alsoOf(name, each))]) {
+      if (!names.has(other)) continue;
+      const others = groupOf.get(other) ?? new Set([other]);
+      if (others === group) continue;
+      // The smaller group joins the larger one, so that no unit moves often.
+      const [from, to] = others.size < group.size ? [others, group] : [group, others];
+      for (const unit of from) groupOf.set(unit, to.add(unit));
+      groupOf.set(other, to);
+      group = to;
+    }
   }
-  return groups;
+  return [...new Set(groupOf.values())].map((group) => [...group].sort());
 }

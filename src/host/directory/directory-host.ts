@@ -4,6 +4,7 @@ import { join, relative } from "node:path";
 import { stateLinks } from "../../core/config/path-conflicts.ts";
 import { McoError } from "../../api/errors.ts";
 import { hostPaths } from "../../api/names.ts";
+import type { Clock } from "../../ports/clock.ts";
 import { withPasswordField } from "../accounts.ts";
 import { mergeEtc } from "../etc-merge.ts";
 import type { ObservedDeployment, Host, HostEntry, HostMachine, OsAbilities, Ownership } from "../host.ts";
@@ -56,6 +57,8 @@ export interface DirectoryHostOptions {
   readonly requestReboot: (because: string, signal: AbortSignal) => Promise<void>;
   /** What changes the disk; the machine's own unless a test says otherwise. */
   readonly disk?: Disk;
+  /** By which a watch pauses; without it, it does not. */
+  readonly clock?: Pick<Clock, "sleep">;
   /** Run when the settling unit is started. */
   readonly applyImageContent?: () => Promise<void>;
 }
@@ -99,7 +102,7 @@ const everything: OsAbilities = {
  */
 export function directoryHost(options: DirectoryHostOptions): Host {
   const disk = options.disk ?? systemDisk;
-  const parts = directoryParts(options.directory, disk, options.applyImageContent);
+  const parts = directoryParts({ ...options, disk });
   const { files, model, loadState, storeState } = parts;
 
   const ledger = rootLedger(parts.locate, parts.heldDisk);
@@ -224,7 +227,7 @@ export function directoryMachine(
   options: Pick<DirectoryHostOptions, "directory" | "images" | "disk" | "applyImageContent">,
 ): DirectoryMachine {
   const { directory, images, disk = systemDisk } = options;
-  const parts = directoryParts(directory, disk, options.applyImageContent);
+  const parts = directoryParts({ ...options, directory, disk });
   const deployFolder = join(directory, "sysroot", "deploy");
   const runFolder = join(directory, "sysroot", "run");
 
@@ -440,7 +443,12 @@ export function directoryMachine(
 }
 
 /** What both sides of a directory machine need. */
-function directoryParts(directory: string, disk: Disk, applyImageContent: (() => Promise<void>) | undefined) {
+function directoryParts({
+  directory,
+  disk,
+  clock,
+  applyImageContent,
+}: Pick<DirectoryHostOptions, "directory" | "clock" | "applyImageContent"> & { readonly disk: Disk }) {
   const root = join(directory, "rootfs");
   const statePath = join(directory, "state.json");
   const faultsPath = join(directory, "faults.json");
@@ -465,7 +473,7 @@ function directoryParts(directory: string, disk: Disk, applyImageContent: (() =>
   }
 
   const hold = heldBelow(...places);
-  const files = rootFiles({ locate, disk: held, hold, owners, recordPath: async () => madePath });
+  const files = rootFiles({ locate, disk: held, hold, owners, recordPath: async () => madePath, clock });
   const loadFaults = () => readJson<Faults>(faultsPath, {});
   const model = unitModel({
     files,

@@ -1,5 +1,6 @@
 import * as fs from "node:fs/promises";
 import { constants } from "node:fs";
+import type { Ownership } from "../host.ts";
 
 /**
  * Every call by which a driver changes a disk. One seam, so that a test can count them, stop the machine between any
@@ -8,13 +9,19 @@ import { constants } from "node:fs";
  * Each call does one thing to one name, and fails as the system call of Linux does that it is named after.
  */
 export interface Disk {
-  /** A new file with these contents and mode 0600. Fails with `EEXIST` when something has the name. */
-  create(path: string, contents: Uint8Array): Promise<void>;
+  /**
+   * A new file with these contents and mode 0600, or of this owner and mode: the file that was made gets them, whatever has
+   * its name by then. Fails with `EEXIST` when something has the name.
+   */
+  create(path: string, contents: Uint8Array, own?: Ownership): Promise<void>;
   /** Puts contents behind those of a file. Fails with `ENOENT` when there is none, and with `ELOOP` for a link. */
   append(path: string, contents: Uint8Array): Promise<void>;
   symlink(target: string, path: string): Promise<void>;
-  /** One folder with mode 0700. Fails with `EEXIST` when something has the name. */
-  mkdir(path: string): Promise<void>;
+  /**
+   * One folder with mode 0700, or of this owner and mode: only an empty folder of this process's own user gets them. Fails
+   * with `EEXIST` when something has the name.
+   */
+  mkdir(path: string, own?: Ownership): Promise<void>;
   /** Fails with `ELOOP` for a link. */
   chmod(path: string, mode: number): Promise<void>;
   /** Of the name itself: links are not followed. */
@@ -43,12 +50,19 @@ async function opened(path: string, work: (handle: fs.FileHandle) => Promise<voi
   }
 }
 
+/** The mode last: a change of the owner takes bits away. */
+async function give(handle: fs.FileHandle, { mode, uid, gid }: Ownership): Promise<void> {
+  await handle.chown(uid, gid);
+  await handle.chmod(mode);
+}
+
 /** The disk of the machine that this process runs on. */
 export const systemDisk: Disk = {
-  async create(path, contents) {
+  async create(path, contents, own) {
     const handle = await fs.open(path, "wx", 0o600);
     try {
       await handle.writeFile(contents);
+      if (own !== undefined) await give(handle, own);
     } finally {
       await handle.close();
     }
@@ -65,8 +79,16 @@ export const systemDisk: Disk = {
     }
   },
   symlink: (target, path) => fs.symlink(target, path),
-  async mkdir(path) {
+  async mkdir(path, own) {
     await fs.mkdir(path, { mode: 0o700 });
+    if (own === undefined) return;
+    await opened(path, async (handle) => {
+      // Who owns the folder above it may have put another one in its place.
+      const isOurs = (await handle.stat()).uid === process.geteuid?.();
+      if (!isOurs || (await fs.readdir(`/proc/self/fd/${handle.fd}`)).length > 0)
+        throw Object.assign(new Error(`another folder came in the place of ${path}`), { code: "EEXIST" });
+      await give(handle, own);
+    });
   },
   chmod: (path, mode) => opened(path, (handle) => handle.chmod(mode)),
   chown: (path, uid, gid) => fs.lchown(path, uid, gid),

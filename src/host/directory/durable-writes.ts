@@ -2,6 +2,7 @@ import * as fs from "node:fs/promises";
 import type { Stats } from "node:fs";
 import { createHash } from "node:crypto";
 import { basename, dirname, join } from "node:path";
+import type { Ownership } from "../host.ts";
 import type { Disk } from "./disk.ts";
 import { readRegular } from "./read-regular.ts";
 import { isAbsent } from "../../ports/absent-file.ts";
@@ -42,8 +43,8 @@ async function createAnew(disk: Disk, temporary: string, make: () => Promise<voi
   }
 }
 
-export const createTemporary = (disk: Disk, temporary: string, contents: Uint8Array): Promise<void> =>
-  createAnew(disk, temporary, () => disk.create(temporary, contents));
+export const createTemporary = (disk: Disk, temporary: string, contents: Uint8Array, own?: Ownership): Promise<void> =>
+  createAnew(disk, temporary, () => disk.create(temporary, contents, own));
 export const linkTemporary = (disk: Disk, temporary: string, target: string): Promise<void> =>
   createAnew(disk, temporary, () => disk.symlink(target, temporary));
 

@@ -42,10 +42,10 @@ export function heldDisk(roots: string | readonly string[], disk: Disk): Disk {
   const within = heldBelow(...[roots].flat());
 
   return {
-    create: (path, contents) => within(path, (held) => disk.create(held, contents)),
+    create: (path, contents, own) => within(path, (held) => disk.create(held, contents, own)),
     append: (path, contents) => within(path, (held) => disk.append(held, contents)),
     symlink: (target, path) => within(path, (held) => disk.symlink(target, held)),
-    mkdir: (path) => within(path, (held) => disk.mkdir(held)),
+    mkdir: (path, own) => within(path, (held) => disk.mkdir(held, own)),
     chmod: (path, mode) => within(path, (held) => disk.chmod(held, mode)),
     chown: (path, uid, gid) => within(path, (held) => disk.chown(held, uid, gid)),
     sync: (path) => within(path, (held) => disk.sync(held)),

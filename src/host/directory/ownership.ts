@@ -19,6 +19,8 @@ export interface Gift {
 /** Whose files are, and with which permission bits, as the machine sees it. */
 export interface Owners {
   of(path: string, stat: Ownership & { readonly ino: number }): Promise<Ownership>;
+  /** They belong to the entries themselves, so that the disk makes these with them; else {@link give} records them. */
+  readonly areReal: boolean;
   /**
    * Gives files and folders away, before they have their name. A crash in it leaves what has the names already as it
    * was.
@@ -29,6 +31,7 @@ export interface Owners {
 /** Those of the file system itself, which only root may change. */
 export const realOwners = (disk: Disk): Owners => ({
   of: async (_path, { mode, uid, gid }) => ({ mode, uid, gid }),
+  areReal: true,
   async give(gifts) {
     for (const { at, as, path, own } of gifts)
       await namingFailure(path ?? as, async () => {
@@ -63,6 +66,7 @@ export function recordedOwners(disk: Disk, folder: string, recordPath: string): 
   };
   const load = () => readJson<OwnersRecord>(recordPath, { v: 1, entries: {} });
   return {
+    areReal: false,
     async of(path, { ino, mode }) {
       const known = (await load()).entries[await nameOf(path)]?.find((entry) => entry.ino === ino);
       return known === undefined ? { mode, uid: 0, gid: 0 } : { mode: known.mode, uid: known.uid, gid: known.gid };

@@ -22,8 +22,7 @@ export async function readRegular(
   );
   try {
     const stat = await handle.stat();
-    if (!stat.isFile())
-      throw new McoError("MCO_HOST_COMMAND_FAILED", { path: name, problem: "this is no regular file" });
+    if (!stat.isFile()) throw new McoError("MCO_HOST_NO_FILE", { path: name });
     let buffer = Buffer.allocUnsafe(Math.min(stat.size, mostFileBytes) + 1);
     let length = 0;
     for (;;) {

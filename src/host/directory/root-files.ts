@@ -2,7 +2,8 @@ import * as fs from "node:fs/promises";
 import type { Stats } from "node:fs";
 import { dirname, posix } from "node:path";
 import { McoError } from "../../api/errors.ts";
-import { type HostEntry, type HostFiles, type HostWrite, type Ownership, isImages } from "../host.ts";
+import { type HostEntry, type HostFiles, type HostWrite, type Ownership, isImages, isUnreadable } from "../host.ts";
+import type { Clock } from "../../ports/clock.ts";
 import { sameEntry } from "../same-entry.ts";
 import type { Disk } from "./disk.ts";
 import {
@@ -21,7 +22,7 @@ import type { DiskHold } from "./held-disk.ts";
 import type { Gift, Owners } from "./ownership.ts";
 import { asFailure, namingFailure } from "./name-failure.ts";
 import { readRegular } from "./read-regular.ts";
-import { watchPaths } from "./watch-paths.ts";
+import { watchPaths, watchPauseMs } from "./watch-paths.ts";
 
 export interface RootFilesOptions {
   /** Where a path of the machine lies for us; its last component is not followed. */
@@ -30,6 +31,8 @@ export interface RootFilesOptions {
   /** How what is read is held while it is. */
   readonly hold: DiskHold;
   readonly owners: Owners;
+  /** By which a watch pauses; without it, it does not. */
+  readonly clock?: Pick<Clock, "sleep"> | undefined;
   /** Where to keep {@link MadeRecord}; its folder is there, or made by this, before something is written. */
   readonly recordPath: () => Promise<string>;
 }
@@ -66,7 +69,7 @@ export interface RootFiles extends HostFiles {
 }
 
 /** The files of a machine whose root file system is in a folder of this machine. */
-export function rootFiles({ locate, disk, hold, owners, recordPath }: RootFilesOptions): RootFiles {
+export function rootFiles({ locate, disk, hold, owners, recordPath, clock }: RootFilesOptions): RootFiles {
   let recovered: Promise<void> | undefined;
   let last: Promise<unknown> = Promise.resolve();
   /**
@@ -177,8 +180,8 @@ export function rootFiles({ locate, disk, hold, owners, recordPath }: RootFilesO
       own,
     }));
     try {
-      for (const { at } of gifts) await disk.mkdir(at);
-      await owners.give(gifts);
+      for (const { at, own } of gifts) await disk.mkdir(at, owners.areReal ? own : undefined);
+      if (!owners.areReal) await owners.give(gifts);
       for (const { at } of [...gifts].reverse()) await disk.sync(at);
       await disk.rename(temporary, real);
     } catch (error) {
@@ -198,7 +201,7 @@ export function rootFiles({ locate, disk, hold, owners, recordPath }: RootFilesO
     for (const write of writes)
       await namingFailure(write.path, async () => {
         const real = await locate(write.path);
-        if (sameEntry(await read(write.path).catch(tooLargeIsOther), write.entry)) todo.delete(real);
+        if (sameEntry(await read(write.path).catch(unreadableIsOther), write.entry)) todo.delete(real);
         else todo.set(real, write);
       });
     if (todo.size === 0) return;
@@ -224,12 +227,14 @@ export function rootFiles({ locate, disk, hold, owners, recordPath }: RootFilesO
         namingFailure(path, () =>
           entry.kind === "link"
             ? linkTemporary(disk, temporary, entry.target)
-            : createTemporary(disk, temporary, entry.contents),
+            : createTemporary(disk, temporary, entry.contents, owners.areReal ? entry : undefined),
         ),
       );
       await owners.give(
         temporaries.flatMap(({ real, path, temporary, entry }) =>
-          entry.kind === "link" ? [] : [{ at: temporary, as: real, path, kind: "file", own: entry } as const],
+          entry.kind === "link" || owners.areReal
+            ? []
+            : [{ at: temporary, as: real, path, kind: "file", own: entry } as const],
         ),
       );
       await eachOf(temporaries, async ({ path, temporary, entry }) => {
@@ -327,7 +332,11 @@ export function rootFiles({ locate, disk, hold, owners, recordPath }: RootFilesO
       return read(posix.join("/usr", path)).catch((error: unknown) => Promise.reject(asFailure(path, error)));
     },
     watch: (paths, onChange) =>
-      watchPaths(paths, onChange, locate, async (path) => (await statIfThere(await locate(path))) !== undefined),
+      watchPaths(paths, onChange, {
+        locate,
+        exists: async (path) => (await statIfThere(await locate(path))) !== undefined,
+        pause: (signal) => clock?.sleep(watchPauseMs, signal) ?? Promise.resolve(),
+      }),
   };
 }
 
@@ -343,18 +352,14 @@ export async function entryAt(real: string, owners: Owners, hold: DiskHold = asN
     if (named.isSymbolicLink()) return { kind: "link", target: await fs.readlink(at) };
     if (named.isDirectory()) return { kind: "folder", ...(await ownOf(named)) };
     // Opening a device can do something already.
-    if (!named.isFile())
-      throw new McoError("MCO_HOST_COMMAND_FAILED", {
-        path: real,
-        problem: "this is neither a file nor a link nor a folder",
-      });
+    if (!named.isFile()) throw new McoError("MCO_HOST_NO_FILE", { path: real });
     const { contents, stat } = await readRegular(at, { name: real });
     return { kind: "file", contents, ...(await ownOf(stat)) };
   }).catch(absentIsDone);
   return entry ?? undefined;
 }
 
-/** A file that is too large to be compared is not the one that is to be there. */
-function tooLargeIsOther(error: unknown): undefined {
-  if (!(error instanceof McoError) || error.code !== "MCO_HOST_FILE_TOO_LARGE") throw error;
+/** What is too large to be compared, or no file, is not what is to be there. */
+function unreadableIsOther(error: unknown): undefined {
+  if (!isUnreadable(error)) throw error;
 }

@@ -1,7 +1,9 @@
 import { dirname } from "node:path";
+import { McoError } from "../../api/errors.ts";
 import type { HostLedger } from "../host.ts";
 import type { Disk } from "./disk.ts";
 import { ensureFolder, readTextIfThere, unlinkDurably, writeDurably } from "./durable-writes.ts";
+import { mostFileBytes } from "./read-regular.ts";
 
 /**
  * The daemon's own folder on a machine: not in /etc, which rolls back with the OS (openshift/machine-config-operator
@@ -15,6 +17,9 @@ export function rootLedger(locate: (path: string) => Promise<string>, disk: Disk
   return {
     read: async (name) => readTextIfThere(await locate(`${ledgerFolder}/${name}`)),
     async write(name, text) {
+      // Nothing reads a larger one, and a machine whose documents cannot be read goes on with nothing.
+      if (new TextEncoder().encode(text).length > mostFileBytes)
+        throw new McoError("MCO_HOST_FILE_TOO_LARGE", { path: `${ledgerFolder}/${name}`, most: mostFileBytes });
       const path = await locate(`${ledgerFolder}/${name}`);
       await ensureFolder(disk, dirname(path), 0o700);
       // Who made the folders may have been killed before they were flushed.

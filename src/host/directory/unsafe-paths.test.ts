@@ -11,6 +11,7 @@ import { realOwners } from "./ownership.ts";
 import { mostFileBytes } from "./read-regular.ts";
 import { entryAt, rootFiles } from "./root-files.ts";
 import { resolveInRoot } from "./root-folder.ts";
+import { rootLedger } from "./root-ledger.ts";
 
 const never = new AbortController().signal;
 /** The user core of the machine. */
@@ -31,8 +32,8 @@ beforeEach(async () => {
 afterEach(() => fs.rm(root, { recursive: true, force: true }));
 
 /** The files of that machine, as a real one has them. `hold`: what happens between a check and a use. */
-function files(hold: DiskHold = heldBelow(root)) {
-  const disk = heldDisk(root, systemDisk);
+function files(hold: DiskHold = heldBelow(root), real: Disk = systemDisk) {
+  const disk = heldDisk(root, real);
   const locate = (path: string) => resolveInRoot(root, path);
   return rootFiles({
     locate,
@@ -166,8 +167,10 @@ describe.skipIf(process.getuid?.() !== 0)("in a folder of a user of the machine"
       execFileSync("mkfifo", [at]);
       return Promise.resolve();
     });
-    await expect(files().read(keys, never)).rejects.toMatchObject({ code: "MCO_HOST_COMMAND_FAILED" });
+    await expect(files().read(keys, never)).rejects.toMatchObject({ code: "MCO_HOST_NO_FILE" });
     await expect(systemDisk.sync(join(root, "var/home/core/.ssh/authorized_keys"))).rejects.toThrow();
+    await files().write([write(keys)], never);
+    expect(await files().read(keys, never)).toMatchObject({ contents: Buffer.from("ssh-ed25519 AAAA") });
   });
 
   test("a file of a gigabyte is not read, and can be replaced [host-unsafe-10]", async () => {
@@ -186,6 +189,63 @@ describe.skipIf(process.getuid?.() !== 0)("in a folder of a user of the machine"
     expect(await files().read(keys, never)).toMatchObject({ contents: Buffer.from("ssh-ed25519 AAAA") });
   });
 
+  test.for<[title: string, verb: "create" | "mkdir", secret: string]>([
+    ["a file", "create", ".ssh/secret"],
+    ["a folder", "mkdir", "secret"],
+  ])("%s of root's that a user gives a temporary name stays root's [host-unsafe-15]", async ([, verb, secret]) => {
+    const theirs = join(root, "var/home/core");
+    if (verb === "mkdir") {
+      await fs.rm(join(theirs, ".ssh"), { recursive: true });
+      await fs.mkdir(join(theirs, secret), { mode: 0o700 });
+      await fs.writeFile(join(theirs, secret, "inside"), "root's", { mode: 0o600 });
+    } else await fs.writeFile(join(theirs, secret), "root's", { mode: 0o600 });
+    const { ino } = await fs.lstat(join(theirs, secret));
+    let isSwapped = false;
+    const swap = async (path: string) => {
+      const at = await fs.realpath(path);
+      if (isSwapped || !at.startsWith(`${await fs.realpath(theirs)}/`)) return;
+      isSwapped = true;
+      await fs.rename(at, `${at}.old`);
+      await fs.rename(join(theirs, secret), at);
+    };
+    const disk: Disk = {
+      ...systemDisk,
+      create: async (path, contents, own) => {
+        await systemDisk.create(path, contents, own);
+        if (verb === "create") await swap(path);
+      },
+      mkdir: async (path, own) => {
+        await systemDisk.mkdir(path, own);
+        if (verb === "mkdir") await swap(path);
+      },
+    };
+    const folder = { mode: 0o700, uid: core, gid: core };
+    await files(undefined, disk)
+      .write([{ ...write(keys), folder }], never)
+      .catch(() => undefined);
+    expect(isSwapped).toBe(true);
+    const found: { readonly ino: number; readonly uid: number }[] = [];
+    for (const name of await fs.readdir(theirs, { recursive: true })) found.push(await fs.lstat(join(theirs, name)));
+    for (const stat of found) if (stat.ino === ino) expect(stat.uid).toBe(0);
+  });
+
+  test("a new folder has its owner at once, and one that is there already is given to nobody [host-unsafe-16]", async () => {
+    const at = join(root, "var/new");
+    const own = { mode: 0o700, uid: core, gid: core };
+    await systemDisk.mkdir(at, own);
+    expect((await fs.lstat(at)).uid).toBe(core);
+    await expect(systemDisk.mkdir(at, own)).rejects.toMatchObject({ code: "EEXIST" });
+  });
+
+  test("a document that could not be read again is not written [host-unsafe-14]", async () => {
+    const ledger = rootLedger((path) => resolveInRoot(root, path), heldDisk(root, systemDisk));
+    await ledger.write("ledger.json", "{}", never);
+    await expect(ledger.write("ledger.json", "x".repeat(mostFileBytes + 1), never)).rejects.toMatchObject({
+      code: "MCO_HOST_FILE_TOO_LARGE",
+    });
+    expect(await ledger.read("ledger.json", never)).toBe("{}");
+  });
+
   /** A machine in a folder, as `mco up` runs it, with what happens right before a call of its disk. */
   async function machineInFolder(before: Partial<Record<keyof Disk, (path: string) => Promise<void>>>) {
     const directory = join(root, "machine");
@@ -196,10 +256,10 @@ describe.skipIf(process.getuid?.() !== 0)("in a folder of a user of the machine"
       ({
         [verb]: async (...args: readonly string[]) => {
           await before[verb]?.(args[0] ?? "");
-          await (systemDisk[verb] as (...given: readonly string[]) => Promise<void>)(...args);
+          await (systemDisk[verb] as (...given: readonly unknown[]) => Promise<void>)(...args);
         },
       }) as Partial<Disk>;
-    const disk: Disk = { ...systemDisk, ...hooked("create"), ...hooked("chown"), ...hooked("unlink") };
+    const disk: Disk = { ...systemDisk, ...hooked("create"), ...hooked("rename"), ...hooked("unlink") };
     const images = { treeOf: async () => tree, fetch: async () => undefined };
     const machine = directoryMachine({ directory, images, disk });
     await machine.provision({ image: "a", kernelArguments: [], packages: [], kernelType: "default" });
@@ -210,7 +270,7 @@ describe.skipIf(process.getuid?.() !== 0)("in a folder of a user of the machine"
     return { machine, host, home };
   }
 
-  test.for<keyof Disk>(["create", "chown"])(
+  test.for<keyof Disk>(["create", "rename"])(
     "of a machine in a folder, a user who swaps it before the call of the disk leads root nowhere: %s [host-unsafe-12]",
     async (verb) => {
       const outside = join(root, "outside");

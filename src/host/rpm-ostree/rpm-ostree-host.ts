@@ -48,7 +48,7 @@ export async function rpmOstreeHost({
     await ensureFolder(disk, dirname(path), 0o700);
     return path;
   };
-  const files = rootFiles({ locate, disk, hold: heldBelow(root), owners: realOwners(disk), recordPath });
+  const files = rootFiles({ locate, disk, hold: heldBelow(root), owners: realOwners(disk), recordPath, clock });
   const ledger = rootLedger(locate, disk);
   const facts = machineFacts(locate);
   // ostree(1), ostree-prepare-root: the file is there on every machine that it booted.
