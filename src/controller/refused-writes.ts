@@ -18,6 +18,8 @@ interface Faults {
   readonly at: number;
   /** How many writes had succeeded before the first one. */
   readonly writesBefore: number;
+  /** The last one counted as the machine's own. */
+  readonly own: boolean;
 }
 
 /** Writes of machines that failed, whose fault that is, and what is thrown of it once a pass has done everything else. */
@@ -42,18 +44,20 @@ export class WriteFaults {
   failed(name: string, error: unknown, now: number): "own" | "later" | "now" {
     const known = this.#faults.get(name);
     const before = known !== undefined && now - known.at < rowMs ? known : undefined;
-    const faults = { count: (before?.count ?? 0) + 1, at: now, writesBefore: before?.writesBefore ?? this.#writes };
+    const count = (before?.count ?? 0) + 1;
+    const writesBefore = before?.writesBefore ?? this.#writes;
+    const own = count >= failuresInARow && this.#writes > writesBefore;
     this.#forgetOld(now);
-    this.#faults.set(name, faults);
-    if (faults.count >= failuresInARow && this.#writes > faults.writesBefore) return "own";
+    this.#faults.set(name, { count, at: now, writesBefore, own });
+    if (own) return "own";
     this.#deferred.set(name, error);
     return this.#deferred.size >= mostFailing ? "now" : "later";
   }
 
-  /** Whether a machine's writes failed so lately that they are not tried again yet. */
+  /** Whether a machine's own failure is so recent that it is not tried again yet. */
   rests(name: string, now: number): boolean {
     const faults = this.#faults.get(name);
-    return faults !== undefined && faults.count >= failuresInARow && now - faults.at < restMs;
+    return faults?.own === true && now - faults.at < restMs;
   }
 
   begin(): void {
@@ -62,7 +66,8 @@ export class WriteFaults {
 
   /** Throws the first failure that the pass went on after. */
   end(): void {
-    for (const [, error] of this.#deferred) throw error;
+    const [first] = this.#deferred.values();
+    if (first !== undefined) throw first;
   }
 
   #forgetOld(now: number): void {
@@ -74,7 +79,7 @@ export class WriteFaults {
  * Whether the API server refuses a write because of the object itself: too large, or with a value that is none. Root on a
  * machine writes the annotations of its Node, whose size is limited and some of which are copied.
  */
-const isOfObject = (error: KubeError): boolean => isTooLarge(error) || error.httpStatus === 422;
+const isOfObject = (error: KubeError): boolean => error.httpStatus === 422 || isTooLarge(error);
 
 /** What a controller knows of the machines whose objects it writes. */
 export interface MachineWrites {
