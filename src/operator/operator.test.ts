@@ -492,6 +492,7 @@ describe("the operator", () => {
       "os-builder-pools",
       "osimagestream-prevent-deletion",
       "pinned-image-set-without-pool",
+      "rendered-and-generated-config-names",
       "rendered-config-in-use-by-build",
       "rendered-config-in-use-by-machine",
       "rendered-config-in-use-by-node",
