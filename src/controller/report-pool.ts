@@ -22,7 +22,7 @@ import type { Report } from "../kube/report.ts";
  * How often what a machine says of itself enters the book of its pool. Root on it changes that many times a second, and
  * each change is a line of the controller's journal, which has room for few.
  */
-const claims: BucketLimits = { burst: 5, perSecond: 1 / 600, sources: 20_000 };
+export const claims: BucketLimits = { burst: 5, perSecond: 1 / 600, sources: 20_000 };
 
 /** The last reports, so that each is made once. */
 export class ReportMemory {
