@@ -83,7 +83,9 @@ export async function giveTargets(
       if (result !== "overtaken") result = written;
       return;
     }
-    nodes.push(chosen);
+    // Root on a machine can put back each target that it is given.
+    const isReported = shared.reports.ownLines.take(chosen, shared.now()) === 0;
+    if (isReported) nodes.push(chosen);
     context.log.info(
       {
         pool: name,
@@ -95,7 +97,7 @@ export async function giveTargets(
       },
       "node targeted",
     );
-    reportTarget(node, given, context);
+    if (isReported) reportTarget(node, given, context);
   });
   reportGiven(pool, target, nodes.sort(), context);
   return result;

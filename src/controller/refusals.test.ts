@@ -279,3 +279,18 @@ describe.for([
     },
   );
 });
+
+test("a machine that puts back each target that it is given fills its own book no more than machines that update [refusals-11]", async () => {
+  const { harness, first } = await updatedPool(["w0", "w1"]);
+  await change(harness);
+  await harness.pass(2000);
+  for (let turn = 0; turn < 150; turn += 1) {
+    await harness.act(() => harness.annotate("w0", { [annotations.desiredConfig]: first }));
+    await harness.pass(400);
+  }
+  const { target } = await harness.poolStatus("worker");
+  expect((await harness.desired("worker"))["w0"]).toBe(target);
+  const lines = harness.journal.lines.filter(({ book }) => book === "node/w0");
+  expect(lines.length).toBeGreaterThan(5);
+  expect(lines.length).toBeLessThanOrEqual(65);
+});
