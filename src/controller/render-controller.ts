@@ -15,7 +15,7 @@ import { isCompleted, versionGate } from "../core/render/controller-config-of.ts
 import { isRendered, membersOf, poolInRenderedName, poolOfRendered } from "../core/config/is-rendered.ts";
 import { credentialsConfigName } from "../core/runtime/decide-credentials.ts";
 import { registriesConfigName } from "../core/runtime/decide-registries.ts";
-import { registryKinds } from "../core/runtime/registry-objects.ts";
+import { registryKinds, trimRegistryObject } from "../core/runtime/registry-objects.ts";
 import { describeRendered } from "../core/preview/describe-rendered.ts";
 import { isCurrentStream, renderStreamOf } from "../core/render/os-streams.ts";
 import { renderForPool, storageOverridesOf } from "../core/render/render-for-pool.ts";
@@ -95,10 +95,12 @@ export function renderController(options: RenderOptions): Controller {
             : allPools(caches),
       }),
       // What is made of them wakes the pools.
-      ...[
-        ...(options.registries === "awaited" ? registryKinds : []),
-        ...(options.settings === "awaited" ? clusterKinds : []),
-      ].map((resource) => watching<KubeObject>({ resource, optional: true, concerns: () => [] })),
+      ...(options.registries === "awaited" ? registryKinds : []).map((resource) =>
+        watching<KubeObject>({ resource, keep: trimRegistryObject, optional: true, concerns: () => [] }),
+      ),
+      ...(options.settings === "awaited" ? clusterKinds : []).map((resource) =>
+        watching<KubeObject>({ resource, optional: true, concerns: () => [] }),
+      ),
     ],
     owns: ["MachineConfig/rendered", "MachineConfigPool.spec.configuration"],
     workers: 2,

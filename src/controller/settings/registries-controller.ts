@@ -28,6 +28,7 @@ import {
   objectNameOf,
   registryKinds,
   releaseImageOf,
+  trimRegistryObject,
 } from "../../core/runtime/registry-objects.ts";
 import { definesPlaces } from "../../core/runtime/taken-places.ts";
 import { equalValues } from "../../ignition/canonical.ts";
@@ -92,7 +93,12 @@ export function registriesController({ generatorVersion }: { readonly generatorV
           before === undefined && after !== undefined ? builtInPools(caches) : [],
       }),
       ...registryKinds.map((resource) =>
-        watching<KubeObject>({ resource, optional: true, concerns: (change, caches) => concerned(change, caches) }),
+        watching<KubeObject>({
+          resource,
+          keep: trimRegistryObject,
+          optional: true,
+          concerns: (change, caches) => concerned(change, caches),
+        }),
       ),
       watching({
         resource: openshift.ClusterVersion,
