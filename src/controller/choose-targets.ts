@@ -5,7 +5,6 @@ import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { annotations, fieldManagers } from "../api/names.ts";
 import { causeOf, changedSources } from "../core/config/changed-sources.ts";
 import { imageAnnotations, imageText, namedImage, shortImage, stockTarget } from "../core/config/image-pair.ts";
-import type { ClusterMembers } from "../core/pool/cluster-members.ts";
 import type { PoolFacts } from "../core/pool/pool-progress.ts";
 import { quarantineStep } from "../core/pool/quarantine.ts";
 import { exclusionRemedy } from "../core/pool/rollout-holds.ts";
@@ -84,7 +83,9 @@ export async function giveTargets(
       if (result !== "overtaken") result = written;
       return;
     }
-    nodes.push(chosen);
+    // Root on a machine can put back each target that it is given.
+    const isReported = shared.reports.ownLines.take(chosen, shared.now()) === 0;
+    if (isReported) nodes.push(chosen);
     context.log.info(
       {
         pool: name,
@@ -96,7 +97,7 @@ export async function giveTargets(
       },
       "node targeted",
     );
-    reportTarget(node, given, context);
+    if (isReported) reportTarget(node, given, context);
   });
   reportGiven(pool, target, nodes.sort(), context);
   return result;
@@ -205,10 +206,12 @@ export function reportDeferred(
  */
 export async function keepQuarantine(
   pool: MachineConfigPool,
-  cluster: ClusterMembers,
+  shared: Shared,
   memory: ChoiceMemory,
-  { kube, log, report, signal }: Context,
+  context: Context,
 ): Promise<boolean> {
+  const { cluster } = shared;
+  const { kube, log, report, signal } = context;
   const { name } = pool.metadata;
   const members = cluster.members(name);
   const { target } = members;
@@ -218,13 +221,17 @@ export async function keepQuarantine(
     { metadata: pool.metadata, members: members.size },
     cluster.refusing(name),
   );
+  // A machine whose record its own object does not take is excluded all the same: what it says of itself decides.
   const annotate = (node: string, changes: Readonly<Record<string, string | null>>) =>
-    kube.patch(
-      MachineConfigNode,
-      { name: node },
-      { type: "merge", body: { metadata: { annotations: changes } } },
-      { owner: fieldManagers.node, signal },
-    );
+    writesOfMachine(node, shared, context, async () => {
+      await kube.patch(
+        MachineConfigNode,
+        { name: node },
+        { type: "merge", body: { metadata: { annotations: changes } } },
+        { owner: fieldManagers.node, signal },
+      );
+      return "written" as const;
+    });
   const line = { about: pool, book: `pool/${name}`, chapter: "Rollout", run: target, mark: "note" } as const;
   for (const [node, record] of step.excluded) {
     await annotate(node, { [annotations.quarantineReported]: record });
@@ -246,7 +253,9 @@ export async function keepQuarantine(
     );
   // The pool first: a machine is recorded as reported only once the pool shows it.
   for (const [node, record] of step.quarantined) {
-    await annotate(node, { [annotations.quarantineReported]: record });
+    const recorded = await annotate(node, { [annotations.quarantineReported]: record });
+    // Without the record, only what the pool did not show before is new.
+    if (recorded === "refused" && step.annotation === undefined) continue;
     report({
       ...line,
       path: `Blocked/${node}`,
@@ -256,8 +265,8 @@ export async function keepQuarantine(
     });
   }
   for (const node of step.remedy) {
-    await annotate(node, { [annotations.refusedTargets]: null, [annotations.quarantineReported]: null });
-    log.info({ pool: name, node, target }, "quarantine lifted");
+    const changes = { [annotations.refusedTargets]: null, [annotations.quarantineReported]: null };
+    if ((await annotate(node, changes)) === "written") log.info({ pool: name, node, target }, "quarantine lifted");
   }
   return step.quarantined.size > 0;
 }

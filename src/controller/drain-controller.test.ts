@@ -517,3 +517,39 @@ test("a pod that builds an OS image gets ten minutes to finish; all other pods l
   expect(await exists(harness, "build-2")).toBe(false);
   expect(await applied(harness)).toBe("drain-y");
 });
+
+describe("a machine that asks for drains without end", () => {
+  const linesOf = (harness: Harness) => harness.journal.lines.filter(({ book }) => book === "node/w0");
+
+  test("and takes them back fills its book no more than machines that update [drain-controller-20]", async () => {
+    const { harness } = await updatedPool(["w0"]);
+    for (let turn = 0; turn < 100; turn += 1) {
+      await ask(harness, turn % 2 === 0 ? "drain-x" : "uncordon-x");
+      await harness.pass(500);
+    }
+    expect(linesOf(harness).length).toBeGreaterThan(5);
+    expect(linesOf(harness).length).toBeLessThanOrEqual(65);
+    await ask(harness, "drain-y");
+    await harness.pass(5000);
+    expect(await applied(harness)).toBe("drain-y");
+  });
+
+  test("and says of itself that none is blocked has that reported once [drain-controller-21]", async () => {
+    const harness = await withPod();
+    await keep(harness, "web");
+    await ask(harness, "drain-x");
+    await harness.pass(10_000);
+    for (let turn = 0; turn < 10; turn += 1) {
+      await harness.act(() =>
+        harness.kube.patch(
+          MachineConfigNode,
+          { name: "w0" },
+          { type: "merge", body: { status: { conditions: [] } } },
+          { subresource: "status" },
+        ),
+      );
+      await harness.pass(10_000);
+    }
+    expect(linesOf(harness).filter(({ reason }) => reason === "PodsBlocked")).toHaveLength(1);
+  });
+});

@@ -29,9 +29,12 @@ import { type Caches, type Context, type Controller, watching } from "../kube/co
 import { updateObject } from "../kube/kube-client.ts";
 import { KubeError, isNotFound, isPassing, isTooManyRequests } from "../kube/kube-error.ts";
 import { type Outcome, done, stalled, waiting } from "../kube/outcome.ts";
+import type { Report } from "../kube/report.ts";
 import { WatchesOnDemand } from "../kube/watches-on-demand.ts";
 import { eachAtOnce } from "../ports/each-at-once.ts";
 import { parseDrainRequest } from "../core/machine/drain-requests.ts";
+import { SourceBuckets } from "../ports/source-buckets.ts";
+import { ownLines } from "./report-pool.ts";
 import { updateNode } from "./update-node.ts";
 
 /** A blocked eviction is tried again after this time, or as soon as a pod or budget changes. */
@@ -55,6 +58,8 @@ interface WatchSet {
   readonly blocked: Set<string>;
   /** The last report of a drain and its time (monotonic milliseconds); a restart costs one more write. */
   readonly reported: Map<string, { readonly what: string; readonly at: number }>;
+  /** Node → why its drain was last reported as held. */
+  readonly held: Map<string, string>;
 }
 const allBudgets = "all";
 
@@ -65,6 +70,7 @@ const allBudgets = "all";
  */
 export function drainController(): Controller {
   let watchSet: WatchSet | undefined;
+  const lines = new SourceBuckets(ownLines);
   return {
     name: "drain",
     watches: [
@@ -90,7 +96,8 @@ export function drainController(): Controller {
       watchSet = watchSetOf(add, context);
     },
 
-    async reconcile(name, context): Promise<Outcome> {
+    async reconcile(name, everything): Promise<Outcome> {
+      const context = { ...everything, report: limited(name, lines, everything) };
       if (watchSet === undefined) throw new Error("bug: the drain controller was not started");
       const node = context.caches.of(kubernetes.Node).get(name);
       const step =
@@ -117,6 +124,18 @@ export function drainController(): Controller {
   };
 }
 
+/**
+ * Reports what a drain of a machine makes of it, as often as a drain can be honest: root on the machine asks for drains and
+ * takes them back without end. What is done to pods is always reported.
+ */
+const limited =
+  (name: string, lines: SourceBuckets, { report, clock, log }: Context): Report =>
+  (input) => {
+    const isForced = "reason" in input && input.reason === "DrainForced";
+    if (isForced || lines.take(name, clock.now()) === 0) report(input);
+    else log.debug({ node: name, says: input.message }, "not reported: it says so much of itself");
+  };
+
 function watchSetOf(
   add: (node: string) => void,
   { kube, clock, random, log, signal }: Omit<Context, "caches">,
@@ -140,6 +159,7 @@ function watchSetOf(
     }),
     blocked,
     reported: new Map(),
+    held: new Map(),
   };
 }
 
@@ -161,9 +181,10 @@ const drainingNodes = (caches: Caches, pool: MachineConfigPool) =>
     .map(({ metadata }) => metadata.name);
 
 /** Nothing needs to watch this node any more. */
-function rest(name: string, { pods, budgets, blocked, reported }: WatchSet): void {
+function rest(name: string, { pods, budgets, blocked, reported, held }: WatchSet): void {
   pods.close(name);
   reported.delete(name);
+  held.delete(name);
   blocked.delete(name);
   if (blocked.size === 0) budgets.close(allBudgets);
 }
@@ -423,12 +444,14 @@ async function empty(node: Node, context: Context, watchSet: WatchSet): Promise<
   const late = verdict.do === "force" || verdict.late;
   const held = late ? reasons.late : blocked.length > 0 ? reasons.blocked : undefined;
   const progress = { reason: held ?? reasons.progress, message, blocked, leaving };
-  if (held !== undefined)
+  if (held === undefined) watchSet.held.delete(name);
+  else
     reportHeld(
       node,
       { reason: held, message },
       { forces: verdict.do === "force", deadlineSeconds: drain.deadlineSeconds },
       context,
+      watchSet,
     );
   await reportProgress(name, progress, context, watchSet);
   const wait = late ? lateRetrySeconds : retrySeconds;
@@ -451,14 +474,20 @@ interface Progress {
   readonly leaving: readonly Pod[];
 }
 
-/** Reports that a drain is late or blocked, unless its MachineConfigNode says so already. */
+/**
+ * Reports that a drain is late or blocked, unless that was reported already: by this process, or by another one, which the
+ * MachineConfigNode shows. Root on the machine can write that one.
+ */
 function reportHeld(
   node: Node,
   { reason, message }: Pick<Progress, "message"> & { readonly reason: (typeof reasons)["blocked" | "late"] },
   { forces, deadlineSeconds }: { readonly forces: boolean; readonly deadlineSeconds: number | undefined },
   { caches, report }: Context,
+  { held }: Pick<WatchSet, "held">,
 ): void {
   const { name } = node.metadata;
+  if (held.get(name) === reason) return;
+  held.set(name, reason);
   const before = conditionOf(caches.of(MachineConfigNode).get(name)?.status?.conditions, types.drained);
   if (before?.status === "Unknown" && before.reason === reason) return;
   const goesOn = forces ? "it overrides what the pool's policy names" : "it continues without force";

@@ -12,7 +12,7 @@ import { updateObject } from "../kube/kube-client.ts";
 import { isNotFound } from "../kube/kube-error.ts";
 import { type NodeChanges, type NodeWrites, type Taints, type WrittenNode, writesAtOnce } from "./node-writes.ts";
 import { eachAtOnce } from "../ports/each-at-once.ts";
-import { writesOfMachine } from "./refused-writes.ts";
+import { type WriteFaults, writesOfMachine } from "./refused-writes.ts";
 import type { ReportMemory } from "./report-pool.ts";
 
 /** How many machines are marked in one pass: marks must not delay the next target. */
@@ -51,6 +51,7 @@ export interface Shared {
   readonly cluster: ClusterMembers;
   readonly writes: NodeWrites;
   readonly reports: ReportMemory;
+  readonly faults: WriteFaults;
   /** Milliseconds since the epoch. */
   now(): number;
 }
@@ -59,7 +60,7 @@ export interface Shared {
  * Taints the machines that will be disrupted, records on nodes whether theirs is the only control-plane machine, and
  * writes the pool and the target of each node to its MachineConfigNode.
  *
- * @returns `more`: not every member was compared yet.
+ * @returns `more`: not every member was compared yet. `refused`: writes of some of them fail, and are tried again.
  */
 export async function markMembers(
   facts: PoolFacts,
@@ -76,25 +77,31 @@ export async function markMembers(
   if (memory.from.get(name) !== from) for (const member of members.all()) waiting.add(member.name);
   memory.from.set(name, from);
   let result: WrittenNode = "written";
+  let failing = 0;
   await eachAtOnce([...waiting].slice(0, marksAtOnce), writesAtOnce, async (node) => {
     waiting.delete(node);
     const known = shared.cluster.node(node);
     if (known?.membership.verdict !== "member" || known.membership.pool !== name) return;
     try {
-      // What is refused is compared again when the machine's objects change.
-      await writesOfMachine(node, shared, context, async () => {
+      const described = await writesOfMachine(node, shared, context, async () => {
         if ((await mark(known.node, marks, shared, context)) === "overtaken") {
           waiting.add(node);
           result = "overtaken";
         }
         await describeNode(facts, node, shared.cluster, context);
+        return "written";
       });
+      // A refused write of a node has it compared again, which must not be at once.
+      if (described !== "refused") return;
+      failing += 1;
+      waiting.add(node);
     } catch (error) {
       waiting.add(node);
       throw error;
     }
   });
-  return result === "written" && waiting.size > 0 ? "more" : result;
+  if (result !== "written") return result;
+  return waiting.size > failing ? "more" : failing > 0 ? "refused" : result;
 }
 
 async function mark(node: Node, marks: Marks, { writes }: Shared, context: Context): Promise<WrittenNode> {

@@ -32,6 +32,7 @@ import { type Outcome, done, stalled } from "../kube/outcome.ts";
 import { giveTargets, keepQuarantine, reportDeferred } from "./choose-targets.ts";
 import { markMembers } from "./mark-members.ts";
 import { NodeMemory } from "./node-memory.ts";
+import { writesOfMachine } from "./refused-writes.ts";
 import { reportCanary, reportInconsistencies, writePoolStatus } from "./report-pool.ts";
 
 /** Delay after a write conflict: the conflicting write may be of a kind that no watch here reports. */
@@ -85,7 +86,10 @@ export function nodeController(): Controller {
         });
         return stalled("SelectingAll", "the nodeSelector is empty and would select every node");
       }
-      return reconcilePool(pool, memory, context);
+      memory.faults.begin();
+      const outcome = await reconcilePool(pool, memory, context);
+      memory.faults.end();
+      return outcome;
     },
   };
 }
@@ -96,10 +100,14 @@ async function reconcilePool(pool: MachineConfigPool, memory: NodeMemory, contex
   const { name } = pool.metadata;
   // Anything not due at this time is checked again when it is, also if that happens during a write.
   const begunAt = memory.now();
-  const resent = await writes.resend(context);
+  const resent = await writes.resend(context, (machine, work) =>
+    memory.faults.rests(machine, begunAt)
+      ? Promise.resolve("refused")
+      : writesOfMachine(machine, memory, context, work),
+  );
   for (const other of cluster.pass(begunAt)) if (other !== name) memory.reconcile(other);
 
-  const refused = await keepQuarantine(pool, cluster, memory.choice, context);
+  const refused = await keepQuarantine(pool, memory, memory.choice, context);
   const { target } = cluster.members(name);
   const observe = (): PoolFacts | undefined =>
     poolFacts(factsIn(context.caches, memory), name, { alsoQuarantined: refused ? [target] : [] });
@@ -121,7 +129,10 @@ async function reconcilePool(pool: MachineConfigPool, memory: NodeMemory, contex
   const marked = await markMembers(after, topology, memory, memory.marks, context);
   if ([resent, given, marked].includes("overtaken")) return done(overtakenSeconds);
   if (marked === "more") return done(0);
-  const times = [nextPass(after, begunAt, memory, context), given === "refused" ? begunAt + refusedAgainMs : undefined];
+  const times = [
+    nextPass(after, begunAt, memory, context),
+    [resent, given, marked].includes("refused") ? begunAt + refusedAgainMs : undefined,
+  ];
   const next = earliest(times);
   return next === undefined ? done() : done(Math.max(0, next - memory.now()) / 1000);
 }

@@ -9,6 +9,7 @@ import type { Report } from "../kube/report.ts";
 import { ChoiceMemory } from "./choose-targets.ts";
 import { MarkMemory } from "./mark-members.ts";
 import { NodeWrites } from "./node-writes.ts";
+import { WriteFaults } from "./refused-writes.ts";
 import { ReportMemory, reportPoolStanding, standingOf } from "./report-pool.ts";
 
 /**
@@ -18,7 +19,11 @@ import { ReportMemory, reportPoolStanding, standingOf } from "./report-pool.ts";
  */
 export class NodeMemory {
   readonly cluster = new ClusterMembers();
-  readonly writes = new NodeWrites((name, node) => void this.putNode(name, node));
+  readonly faults = new WriteFaults();
+  readonly writes = new NodeWrites(
+    (name, node) => void this.putNode(name, node),
+    (name) => this.faults.wrote(name),
+  );
   readonly choice = new ChoiceMemory();
   readonly marks = new MarkMemory();
   readonly reports = new ReportMemory();

@@ -2,7 +2,7 @@ import { type Node, kubernetes } from "../api/foreign/kubernetes.ts";
 import { fieldManagers } from "../api/names.ts";
 import { trimNode } from "../core/pool/trim.ts";
 import type { Context } from "../kube/controller.ts";
-import { KubeError, isNotFound } from "../kube/kube-error.ts";
+import { KubeError, isNotFound, isTooLarge } from "../kube/kube-error.ts";
 import { PatchedNodes } from "./patched-nodes.ts";
 
 /** `overtaken`: another writer was first, and nothing was written. `refused`: the objects of a machine do not take it. */
@@ -21,10 +21,12 @@ export interface NodeChanges {
 export class NodeWrites {
   readonly #patched = new PatchedNodes();
   readonly #onNode: (name: string, node: Node | undefined) => void;
+  readonly #onWritten: (name: string) => void;
 
-  /** @param onNode is called for a node after each write, successful or not. */
-  constructor(onNode: (name: string, node: Node | undefined) => void) {
+  /** @param onNode is called for a node after each write, successful or not; `onWritten` after each successful one. */
+  constructor(onNode: (name: string, node: Node | undefined) => void, onWritten: (name: string) => void) {
     this.#onNode = onNode;
+    this.#onWritten = onWritten;
   }
 
   /** The newest known state of a node that the watch shows. */
@@ -56,11 +58,20 @@ export class NodeWrites {
     return this.#send(name, body, context);
   }
 
-  /** Sends writes again that had no answer. */
-  async resend(context: Context): Promise<WrittenNode> {
+  /**
+   * Sends writes again that had no answer. A node that has none stays as it would be after it, and in the way of no other.
+   *
+   * @param of runs the writes of one machine.
+   */
+  async resend(
+    context: Context,
+    of: (name: string, work: () => Promise<WrittenNode>) => Promise<WrittenNode>,
+  ): Promise<WrittenNode> {
     let result: WrittenNode = "written";
-    for (const { name, body } of this.#patched.unanswered())
-      if ((await this.#send(name, body, context)) === "overtaken") result = "overtaken";
+    for (const { name, body } of this.#patched.unanswered()) {
+      const written = await of(name, () => this.#send(name, body, context));
+      if (written !== "written" && result !== "overtaken") result = written;
+    }
     return result;
   }
 
@@ -73,6 +84,7 @@ export class NodeWrites {
         { owner: fieldManagers.node, signal },
       );
       this.#patched.done(trimNode(after));
+      this.#onWritten(name);
       return "written";
     } catch (error) {
       if (!isRefusal(error)) throw error;
@@ -88,11 +100,12 @@ export class NodeWrites {
 
 /** Whether the server has definitely refused a write; after any other failure the result is unknown. */
 const isRefusal = (error: unknown): error is KubeError =>
-  error instanceof KubeError &&
-  error.httpStatus >= 400 &&
-  error.httpStatus < 500 &&
-  error.httpStatus !== 408 &&
-  error.httpStatus !== 429;
+  isTooLarge(error) ||
+  (error instanceof KubeError &&
+    error.httpStatus >= 400 &&
+    error.httpStatus < 500 &&
+    error.httpStatus !== 408 &&
+    error.httpStatus !== 429);
 
 /** How many machines are written at the same time. */
 export const writesAtOnce = 16;

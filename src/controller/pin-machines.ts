@@ -1,8 +1,8 @@
 import { type Node, kubernetes } from "../api/foreign/kubernetes.ts";
 import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { PinnedImageSet } from "../api/kinds/pinned-image-set.ts";
-import type { PinnedSetVersion } from "../core/images/pin-grant.ts";
-import { type PinMachine, type PoolPins, pinMachineOf } from "../core/pool/pin-slots.ts";
+import type { PinGrant, PinnedSetVersion } from "../core/images/pin-grant.ts";
+import { type PinMachine, type PinTurn, type PoolPins, pinMachineOf, pinStateOf } from "../core/pool/pin-slots.ts";
 import { selectsSet } from "../core/pool/pinned-sets.ts";
 import { poolOfNode } from "../core/pool/pool-of-node.ts";
 import type { Caches } from "../kube/controller.ts";
@@ -13,6 +13,32 @@ export class PinMachines {
     Node,
     { readonly machine: PinMachine; readonly pools: string; readonly pool: string }
   >();
+
+  /** By machine: the last turn that this process gave it, or found it in. */
+  readonly #turns = new Map<string, PinTurn>();
+
+  /** The turns of machines, with those that another process gave. Machines that are gone are forgotten. */
+  turns(pools: readonly PoolPins[], caches: Caches, now: number): ReadonlyMap<string, PinTurn> {
+    for (const { wanted, machines } of pools)
+      for (const machine of machines) {
+        if (this.#turns.has(machine.name)) continue;
+        const state = pinStateOf(machine, wanted, now);
+        if (state.is === "fetching") this.#turns.set(machine.name, { at: state.at, sets: undefined });
+      }
+    const nodes = caches.of(kubernetes.Node);
+    for (const name of this.#turns.keys()) if (nodes.get(name) === undefined) this.#turns.delete(name);
+    return this.#turns;
+  }
+
+  /** Remembers a turn that is given now. @returns has it forgotten again. */
+  give(name: string, { at, sets }: PinGrant): () => void {
+    const before = this.#turns.get(name);
+    this.#turns.set(name, { at, sets });
+    return () => {
+      if (before === undefined) this.#turns.delete(name);
+      else this.#turns.set(name, before);
+    };
+  }
 
   /** Each pool with its sets, as they are now, and its machines. */
   pools(caches: Caches): readonly PoolPins[] {

@@ -12,8 +12,11 @@ import { type Context, type Controller, watching } from "../kube/controller.ts";
 import { isConflict, isNotFound } from "../kube/kube-error.ts";
 import { type Outcome, done } from "../kube/outcome.ts";
 import { eachAtOnce } from "../ports/each-at-once.ts";
+import { SourceBuckets } from "../ports/source-buckets.ts";
 import { writesAtOnce } from "./node-writes.ts";
 import { PinMachines } from "./pin-machines.ts";
+import { type MachineWrites, WriteFaults, writesOfMachine } from "./refused-writes.ts";
+import { claims } from "./report-pool.ts";
 
 /** The only key: it decides about all machines at once. */
 const everyMachine = "machines";
@@ -22,10 +25,13 @@ const grantsAtOnce = 200;
 
 /**
  * Gives machines the sets of their pool, with the permission to fetch them: to a few of the whole cluster at the same
- * time. The grants lie on the Nodes, so that a controller that starts goes on where the last one ended.
+ * time. The grants lie on the Nodes, so that a controller that starts goes on where the last one ended; it remembers those
+ * that it gave, because root on a machine writes them, too.
  */
 export function pinnedImageSlotsController(): Controller {
   const machines = new PinMachines();
+  const faults = new WriteFaults();
+  const reports = { claims: new SourceBuckets(claims) };
   /** Set that no pool has → its uid and labels when that was reported. */
   const unmatched = new Map<string, string>();
   return {
@@ -55,12 +61,35 @@ export function pinnedImageSlotsController(): Controller {
       const { caches, clock } = context;
       reportUnmatched(unmatched, context);
       const settings = pinsAtOnce(caches.of(MachineConfiguration).get(objects.machineConfiguration));
-      const decision = decideSlots(machines.pools(caches), settings.most, clock.now());
+      const pools = machines.pools(caches);
+      const turns = machines.turns(pools, caches, clock.now());
+      const decision = decideSlots(pools, settings.most, clock.now(), turns);
       const now = decision.grants.slice(0, grantsAtOnce);
+      const memory: MachineWrites = {
+        cluster: {
+          node: (name) => {
+            const node = caches.of(kubernetes.Node).get(name);
+            return node === undefined ? undefined : { node };
+          },
+        },
+        reports,
+        faults,
+        now: () => clock.now(),
+      };
       let given = 0;
+      faults.begin();
       await eachAtOnce(now, writesAtOnce, async ({ node, grant }) => {
-        if (await give(node, pinGrantText(grant), context)) given += 1;
+        // Also where the answer is lost, or the machine's Node has no room for it: then others are next.
+        const takeBack = machines.give(node, grant);
+        const written = await writesOfMachine(node, memory, context, async () => {
+          const isWritten = await give(node, pinGrantText(grant), context);
+          if (isWritten) faults.wrote(node);
+          else takeBack();
+          return isWritten;
+        });
+        if (written === true) given += 1;
       });
+      faults.end();
       // Others remain, or another writer was first, of something that wakes nobody here.
       if (given < decision.grants.length) return done(1);
       return decision.again === undefined

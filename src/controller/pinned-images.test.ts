@@ -4,7 +4,7 @@ import { kubernetes } from "../api/foreign/kubernetes.ts";
 import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { MachineConfiguration } from "../api/kinds/machine-configuration.ts";
 import { PinnedImageSet } from "../api/kinds/pinned-image-set.ts";
-import { annotations, labels, poolConditions } from "../api/names.ts";
+import { annotations, labels, objects, poolConditions } from "../api/names.ts";
 import { conditionOf } from "../api/schema/object.ts";
 import { type PinAnswer, parsePinGrant, pinAnswerText } from "../core/images/pin-grant.ts";
 import { updatedPool } from "../../test/support/control-plane-harness.ts";
@@ -255,5 +255,55 @@ describe("the turns of machines", () => {
     pins.harness.kernel.schedule(60_000, "later", () => undefined);
     await pins.harness.pass(70_000);
     expect(await pins.grant("w0")).toMatchObject({ number: 2, failures: 1 });
+  });
+
+  test("a machine whose Node has no room for a turn keeps no other machine from one [pinned-images-8]", async () => {
+    const pins = await Pins.of(["w0", "w1", "w2"]);
+    const { harness } = pins;
+    await pins.act(() =>
+      harness.kube.create(MachineConfiguration, {
+        apiVersion: MachineConfiguration.apiVersion,
+        kind: MachineConfiguration.kind,
+        metadata: { name: objects.machineConfiguration, annotations: { [annotations.pinnedImagesAtOnce]: "1" } },
+        spec: {} as never,
+      }),
+    );
+    const { metadata } = await harness.node_("w0");
+    const used = Object.entries(metadata.annotations ?? {}).reduce((sum, [a, b]) => sum + a.length + b.length, 0);
+    await pins.act(() => harness.annotate("w0", { fill: "x".repeat(256 * 1024 - used - 4) }));
+    await pins.set("a", "worker", "x");
+    await harness.pass(30_000);
+    expect(await pins.granted(["w0", "w1", "w2"])).toEqual(["w1"]);
+    await pins.answer("w1", "done");
+    await harness.pass(30_000);
+    expect(await pins.granted(["w0", "w1", "w2"])).toEqual(["w1", "w2"]);
+    expect(harness.journal.lines.filter(({ reason }) => reason === "ChildFailing")).toEqual([]);
+    expect(await harness.events("MachineNotWritten")).toContainEqual(expect.stringContaining("written of w0"));
+    // Once there is room, it is next.
+    await pins.answer("w2", "done");
+    await pins.act(() => harness.annotate("w0", { fill: null }));
+    await harness.pass(120_000);
+    expect(await pins.granted(["w0"])).toEqual(["w0"]);
+  });
+
+  test("a machine that takes its turn back, or writes itself another one, has one a minute [pinned-images-9]", async () => {
+    const pins = await Pins.of(["w0"]);
+    const { harness } = pins;
+    let turns = 0;
+    harness.intercept = (handler) => async (request, signal) => {
+      const answer = await handler(request, signal);
+      const isTurn = request.method === "PATCH" && (request.body ?? "").toString().includes('pinnedImageSets":');
+      if (isTurn && request.target.includes("/nodes/w0") && answer.status < 300) turns += 1;
+      return answer;
+    };
+    await pins.set("a", "worker", "x");
+    await harness.pass(5000);
+    for (let second = 0; second < 55; second += 5) {
+      await pins.act(() => harness.annotate("w0", { [annotations.pinnedImageSets]: null }));
+      await harness.pass(5000);
+    }
+    expect(turns).toBe(1);
+    await harness.pass(60_000);
+    expect(turns).toBe(2);
   });
 });

@@ -211,3 +211,86 @@ describe("a machine that reports a refused target", () => {
     expect(await harness.desired("worker")).toEqual({ w0: target, w1: target, w2: target });
   });
 });
+
+/** How an API server answers what it does not write of a machine; the second is etcd's, as kube-apiserver hands it on. */
+const answers = [
+  { title: "finds invalid", status: 422, message: "metadata.annotations: Too long: may not be more than 262144 bytes" },
+  { title: "finds too large for etcd", status: 500, message: "etcdserver: request is too large" },
+  { title: "fails at", status: 500, message: "Internal error occurred" },
+  { title: "overtakes again and again", status: 409, message: "the object has been modified", reason: "Conflict" },
+];
+
+describe.for([
+  { plural: "nodes", excluded: false },
+  { plural: "machineconfignodes", excluded: false },
+  { plural: "machineconfignodes", excluded: true },
+])("writes of one machine's objects ($plural, excluded: $excluded)", ({ plural, excluded }) => {
+  test.for(answers)(
+    "that the API server $title keep no other machine from its target [refusals-10]",
+    async (answer) => {
+      const { harness, first } = await updatedPool(["w0", "w1", "w2"]);
+      const patch = (name: string, body: object) =>
+        harness.act(() => harness.kube.patch(MachineConfigPool, { name }, { type: "merge", body }));
+      await patch("worker", { spec: { maxUnavailable: 2, paused: true } });
+      await change(harness);
+      await harness.pass(3000);
+      const { target } = await harness.poolStatus("worker");
+      if (excluded) await refuse(harness, "w0", target);
+      let refused = 0;
+      harness.intercept = (handler) => async (request, signal) => {
+        if (request.method !== "PATCH" || !request.target.includes(`/${plural}/w0`)) return handler(request, signal);
+        refused += 1;
+        const { status, message, reason } = answer;
+        const body = {
+          kind: "Status",
+          apiVersion: "v1",
+          metadata: {},
+          status: "Failure",
+          message,
+          reason,
+          code: status,
+        };
+        return { status, headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
+      };
+      await patch("worker", { spec: { paused: false } });
+      await harness.pass(60_000);
+      await finishEach(harness, ["w1", "w2"]);
+      await harness.pass(120_000);
+      expect(refused).toBeGreaterThan(0);
+      expect(await harness.desired("worker")).toEqual({ w0: first, w1: target, w2: target });
+      const { pool } = await harness.poolStatus("worker");
+      expect(pool?.status?.updatedMachineCount).toBe(2);
+      // Nor does a pool of other machines wait for it.
+      await harness.act(() => harness.config("50-master", "master", { "/etc/a": "1" }));
+      await harness.pass(5000);
+      const { target: has } = await harness.poolStatus("master");
+      const done = { [annotations.currentConfig]: has, [annotations.desiredConfig]: has, [annotations.state]: "Done" };
+      await harness.act(() => harness.node("m0", "master", done));
+      await harness.pass(3000);
+      await harness.act(() => harness.config("60-master", "master", { "/etc/b": "1" }));
+      await harness.pass(60_000);
+      const { target: next } = await harness.poolStatus("master");
+      expect(next).not.toBe(has);
+      expect(await harness.desired("master")).toEqual({ m0: next });
+      expect(harness.journal.lines.filter(({ reason }) => reason === "ChildFailing")).toEqual([]);
+      // A Node that somebody else writes all the time is compared again, as after any other change of it.
+      if (plural !== "nodes" || answer.status !== 409)
+        expect(await harness.events("MachineNotWritten")).toContainEqual(expect.stringContaining("written of w0"));
+    },
+  );
+});
+
+test("a machine that puts back each target that it is given fills its own book no more than machines that update [refusals-11]", async () => {
+  const { harness, first } = await updatedPool(["w0", "w1"]);
+  await change(harness);
+  await harness.pass(2000);
+  for (let turn = 0; turn < 150; turn += 1) {
+    await harness.act(() => harness.annotate("w0", { [annotations.desiredConfig]: first }));
+    await harness.pass(400);
+  }
+  const { target } = await harness.poolStatus("worker");
+  expect((await harness.desired("worker"))["w0"]).toBe(target);
+  const lines = harness.journal.lines.filter(({ book }) => book === "node/w0");
+  expect(lines.length).toBeGreaterThan(5);
+  expect(lines.length).toBeLessThanOrEqual(65);
+});

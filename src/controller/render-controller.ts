@@ -12,14 +12,15 @@ import { gateDefaults, nodeDefaults } from "../core/kubelet/decide-defaults.ts";
 import type { SettingsObject } from "../core/kubelet/decide-generated.ts";
 import { selectPools } from "../core/kubelet/select-pools.ts";
 import { isCompleted, versionGate } from "../core/render/controller-config-of.ts";
-import { isRendered, membersOf, poolOfRendered } from "../core/config/is-rendered.ts";
+import { isRendered, membersOf, poolInRenderedName, poolOfRendered } from "../core/config/is-rendered.ts";
 import { credentialsConfigName } from "../core/runtime/decide-credentials.ts";
 import { registriesConfigName } from "../core/runtime/decide-registries.ts";
-import { registryKinds } from "../core/runtime/registry-objects.ts";
+import { registryKinds, trimRegistryObject } from "../core/runtime/registry-objects.ts";
 import { describeRendered } from "../core/preview/describe-rendered.ts";
 import { isCurrentStream, renderStreamOf } from "../core/render/os-streams.ts";
 import { renderForPool, storageOverridesOf } from "../core/render/render-for-pool.ts";
 import type { RenderRefusal } from "../core/render/render-pool.ts";
+import { holdsRendered } from "../core/render/rendered-name.ts";
 import { trimMachineConfig } from "../core/pool/trim.ts";
 import { equalValues } from "../ignition/canonical.ts";
 import { type Caches, type Context, type Controller, watching } from "../kube/controller.ts";
@@ -94,10 +95,12 @@ export function renderController(options: RenderOptions): Controller {
             : allPools(caches),
       }),
       // What is made of them wakes the pools.
-      ...[
-        ...(options.registries === "awaited" ? registryKinds : []),
-        ...(options.settings === "awaited" ? clusterKinds : []),
-      ].map((resource) => watching<KubeObject>({ resource, optional: true, concerns: () => [] })),
+      ...(options.registries === "awaited" ? registryKinds : []).map((resource) =>
+        watching<KubeObject>({ resource, keep: trimRegistryObject, optional: true, concerns: () => [] }),
+      ),
+      ...(options.settings === "awaited" ? clusterKinds : []).map((resource) =>
+        watching<KubeObject>({ resource, optional: true, concerns: () => [] }),
+      ),
     ],
     owns: ["MachineConfig/rendered", "MachineConfigPool.spec.configuration"],
     workers: 2,
@@ -133,8 +136,9 @@ export function renderController(options: RenderOptions): Controller {
       const inputs = { pool, members, controllerConfig, generatorVersion: options.generatorVersion, ...stream };
       const result = renderForPool(inputs, current, overrides);
       if (result.verdict === "refused") return refuse(name, result.refusals, memory, context);
+      if ((await store(pool, result.config, options, context)) === "taken")
+        return refuseName(name, result.config.metadata.name, memory, context);
       reportRecovered(name, memory, context);
-      await store(pool, result.config, options, context);
       reportTarget(pool, { current, result, members: members.length }, memory, context);
       await point(pool, result, members.length, context);
       return done();
@@ -285,6 +289,31 @@ function refuse(
   return stalled("RenderRefused", `Failed to render configuration for pool ${pool}: ${problem}`);
 }
 
+/**
+ * Reports that the name of a pool's rendered config is taken: the pool is not pointed at what somebody else wrote. The
+ * deletion of that MachineConfig, or a change of it, has it judged again.
+ */
+function refuseName(
+  pool: string,
+  rendered: string,
+  { refused }: RenderMemory,
+  { report }: Pick<Context, "report">,
+): Outcome {
+  const problem = `the MachineConfig ${rendered} has other contents than those that the pool's MachineConfigs give: somebody else made or changed it; delete it, and it is made again (if machines use it, bring them to another configuration first)`;
+  if (refused.get(pool) !== problem)
+    report({
+      book: `pool/${pool}`,
+      chapter: "Render",
+      path: "Refused",
+      mark: "begin",
+      level: "boundary",
+      reason: "RenderedNameTaken",
+      message: problem,
+    });
+  refused.set(pool, problem);
+  return stalled("RenderedNameTaken", problem);
+}
+
 function reportRecovered(pool: string, { refused }: RenderMemory, { report }: Pick<Context, "report">): void {
   if (!refused.delete(pool)) return;
   report({
@@ -298,27 +327,33 @@ function reportRecovered(pool: string, { refused }: RenderMemory, { report }: Pi
   });
 }
 
-/** Makes the rendered config, or adopts one that the installation brought. */
+/**
+ * Makes the rendered config, or adopts one that the installation brought. One of that name with other contents is neither
+ * changed nor adopted.
+ */
 async function store(
   pool: MachineConfigPool,
   config: Rendered["config"],
   { version, generatorVersion }: RenderOptions,
   { caches, kube, log, report, signal }: Context,
-): Promise<void> {
+): Promise<"stored" | "taken"> {
   const { name, ownerReferences } = config.metadata;
   const known = caches.of(MachineConfig).get(name);
+  if (known !== undefined && !holdsRendered(known, config)) return "taken";
   if (known !== undefined && poolOfRendered(known) === undefined && ownerReferences !== undefined) {
     // At installation time, the uid of the owning pool was not known.
     await kube.apply(MachineConfig, { metadata: { name, ownerReferences } }, { owner: fieldManagers.render, signal });
     log.info({ pool: pool.metadata.name, rendered: name }, "rendered config taken over");
   }
-  if (known !== undefined) return;
-  await kube.apply(MachineConfig, config, { owner: fieldManagers.render, signal });
+  if (known !== undefined) return "stored";
+  // Not applied: where the cache is behind, that would add to what somebody else has put there.
+  await kube.create(MachineConfig, config, { owner: fieldManagers.render, signal });
   report({
     about: pool,
     notice: "RenderedConfigGenerated",
     message: `${name} successfully generated (release version: ${version}, controller version: ${generatorVersion})`,
   });
+  return "stored";
 }
 
 /** Reports the changes of a new target; for the first target of a pool, how many configs it was merged from. */
@@ -392,31 +427,34 @@ const sentence = (refusals: readonly RenderRefusal[]) =>
   refusals.map(({ reason, remedy }) => (remedy === undefined ? reason : `${reason} (${remedy})`)).join("; ");
 
 /**
- * Pools that select a MachineConfig before or after a change; for a deleted rendered config, the pool that needs it.
+ * Pools that select a MachineConfig before or after a change; for a rendered config that is deleted, or whose contents
+ * change, the pool of its name and those that need it.
  */
 function poolsSelecting({ key, before, after }: ObjectChange<MachineConfig>, caches: Caches): readonly string[] {
   const pools = caches.of(MachineConfigPool).list();
   const changed = after ?? before;
-  if (changed !== undefined && isRendered(changed, pools))
-    return after === undefined
-      ? pools.filter(({ spec }) => spec.configuration?.name === key).map(({ metadata }) => metadata.name)
-      : [];
+  const isSameSpec = before !== undefined && after !== undefined && equalValues(before.spec, after.spec);
+  const named = poolInRenderedName(key);
+  // A new one is judged when its pool comes to its name.
+  const needing = (before === undefined || isSameSpec ? [] : pools)
+    .filter(({ metadata, spec }) => metadata.name === named || spec.configuration?.name === key)
+    .map(({ metadata }) => metadata.name);
+  if (changed !== undefined && isRendered(changed, pools)) return needing;
   // Only merged content matters; annotations do not, except the one that names the generator.
   if (
-    before !== undefined &&
-    after !== undefined &&
-    equalValues(before.spec, after.spec) &&
+    isSameSpec &&
     equalValues(before.metadata.labels, after.metadata.labels) &&
     equalValues(before.metadata.annotations, after.metadata.annotations)
   )
     return [];
-  return pools
+  const selecting = pools
     .filter(({ spec }) =>
       [before, after].some(
         (config) => config !== undefined && selectorMatches(spec.machineConfigSelector, config.metadata.labels),
       ),
     )
     .map(({ metadata }) => metadata.name);
+  return named === undefined ? selecting : [...new Set([...selecting, ...needing])];
 }
 
 function concernsRendering({ before, after }: ObjectChange<ControllerConfig>): boolean {

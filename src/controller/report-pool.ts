@@ -22,7 +22,13 @@ import type { Report } from "../kube/report.ts";
  * How often what a machine says of itself enters the book of its pool. Root on it changes that many times a second, and
  * each change is a line of the controller's journal, which has room for few.
  */
-const claims: BucketLimits = { burst: 5, perSecond: 1 / 600, sources: 20_000 };
+export const claims: BucketLimits = { burst: 5, perSecond: 1 / 600, sources: 20_000 };
+
+/**
+ * How often a change that a machine causes, by asking for a drain or by putting a target back, enters its own book: far more
+ * often than by updates. All books share the journal of the controller, which has room for few lines.
+ */
+export const ownLines: BucketLimits = { burst: 60, perSecond: 1 / 30, sources: 20_000 };
 
 /** The last reports, so that each is made once. */
 export class ReportMemory {
@@ -41,6 +47,8 @@ export class ReportMemory {
   readonly contradictions = new Map<string, string>();
   /** By node. */
   readonly claims = new SourceBuckets(claims);
+  /** By node, of the lines in its own book. */
+  readonly ownLines = new SourceBuckets(ownLines);
 
   forget(pool: string): void {
     this.open.delete(pool);
@@ -274,14 +282,21 @@ export function reportInconsistencies(
   memory: ReportMemory,
   context: Context,
 ): void {
-  reportSeveralPools(cluster, memory, context);
+  reportSeveralPools(cluster, now, memory, context);
   reportContradictions(pool.metadata.name, cluster, now, memory, context);
 }
 
-function reportSeveralPools(cluster: ClusterMembers, memory: ReportMemory, { report, log }: Context): void {
+function reportSeveralPools(
+  cluster: ClusterMembers,
+  now: number,
+  memory: ReportMemory,
+  { report, log }: Context,
+): void {
   for (const [name, membership] of cluster.unassigned) {
     if (membership.verdict !== "ambiguous" || memory.severalPools.get(name) === membership.pools.join(",")) continue;
     memory.severalPools.set(name, membership.pools.join(","));
+    // A kubelet may set some labels, and one of them may be what a pool selects by.
+    if (memory.claims.take(`pools ${name}`, now) > 0) continue;
     const node = cluster.node(name)?.node;
     const message = `the pools ${membership.pools.join(" and ")} select ${name}, so that it belongs to none of them and is not updated; take a label away that only one of them selects by`;
     if (node === undefined) log.warn({ node: name, pools: membership.pools }, "node in several pools");
@@ -300,6 +315,9 @@ function reportContradictions(
 ): void {
   const contradictions = cluster.contradictions(now);
   for (const [name, what] of contradictions) {
+    const membership = cluster.node(name)?.membership;
+    // Each machine is the business of its own pool's pass, and of its own pool's book.
+    if (membership?.verdict !== "member" || membership.pool !== pool) continue;
     if (memory.contradictions.get(name) === what) continue;
     memory.contradictions.set(name, what);
     if (memory.claims.take(name, now) > 0) continue;

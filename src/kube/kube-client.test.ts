@@ -3,7 +3,7 @@ import { type ConfigMap, kubernetes } from "../api/foreign/kubernetes.ts";
 import type { HttpRequest, HttpResponse } from "../ports/http.ts";
 import { Kernel } from "../../test/simulation/kernel.ts";
 import { createKubeClient } from "./kube-client.ts";
-import { KubeError, isPassing } from "./kube-error.ts";
+import { KubeError, isPassing, isTooLarge } from "./kube-error.ts";
 
 const answer = (status: number, body: object = {}, headers: Record<string, string> = {}): HttpResponse => ({
   status,
@@ -105,6 +105,23 @@ test.for([
 ])("$status passes by itself: $passing", ({ status, passing }) => {
   expect(isPassing(new KubeError(status, {}, "GET /"))).toBe(passing);
 });
+
+test.for([
+  { title: "etcd", message: "etcdserver: request is too large" },
+  {
+    title: "etcd's client",
+    message: "rpc error: code = ResourceExhausted desc = trying to send message larger than max (2500000 vs. 2097152)",
+  },
+])(
+  "an object that $title finds too large does not become smaller by waiting, though the answer is 500 [kube-error-1]",
+  ({ message }) => {
+    const error = new KubeError(500, { message }, "PATCH /api/v1/nodes/w");
+    expect(isPassing(error)).toBe(false);
+    expect(isTooLarge(error)).toBe(true);
+    expect(isTooLarge(new KubeError(413, {}, "PATCH /"))).toBe(true);
+    expect(isTooLarge(new KubeError(500, { message: "etcdserver: request timed out" }, "PATCH /"))).toBe(false);
+  },
+);
 
 describe("the refusal of an admission policy", () => {
   // As kube-apiserver v1.34.4 words it.

@@ -67,9 +67,21 @@ export const isTooManyRequests = (error: unknown): error is KubeError =>
 const isDisruptionBudget = (error: KubeError) =>
   (error.status.details?.causes ?? []).some(({ reason }) => reason === "DisruptionBudget");
 
+/**
+ * The object is too large. An API server answers 413 for a request beyond its own limit; what only etcd finds too large is a
+ * 500 with etcd's words, or with those of its client (kubernetes/kubernetes#112152; etcd-io/etcd
+ * api/v3rpc/rpctypes/error.go; google.golang.org/grpc rpc_util.go).
+ */
+export const isTooLarge = (error: unknown): error is KubeError =>
+  error instanceof KubeError &&
+  (error.httpStatus === 413 ||
+    (error.httpStatus === 500 &&
+      /\brequest is too large\b|\bmessage larger than max\b/.test(error.status.message ?? "")));
+
 /** The server cannot serve the request for now: it is overloaded or has an internal error. */
 export const isBusy = (error: unknown): boolean =>
-  error instanceof KubeError && ((error.httpStatus === 429 && !isDisruptionBudget(error)) || error.httpStatus >= 500);
+  error instanceof KubeError &&
+  ((error.httpStatus === 429 && !isDisruptionBudget(error)) || (error.httpStatus >= 500 && !isTooLarge(error)));
 
 /**
  * The server could not read an admission policy's parameters, so it judged nothing. A kube-apiserver answers this for

@@ -5,6 +5,7 @@ import { type BuildPods, buildPodGuardNames, buildPodGuards } from "./build-pod-
 import { type OptInBounds, builderGuardNames, builderGuards } from "./builder-guards.ts";
 import { pathSegment } from "../core/images/image-reference.ts";
 import { renderedNameForm } from "../core/config/is-rendered.ts";
+import { generatedNameForm } from "../core/kubelet/generated-names.ts";
 import { configServerAddress } from "../core/join/pointer-config.ts";
 import { type PolicyOfUsers, policiesOfUsers } from "../core/pool/config-users.ts";
 import { mostPinsAtOnce } from "../core/pool/pin-slots.ts";
@@ -315,6 +316,36 @@ const guards: readonly Guard[] = [
   ...policiesOfUsers.map(keptWhileUsed),
 ];
 
+const accountOf = (name: string) => `system:serviceaccount:${namespace}:${name}`;
+const labelsIn = (object: string) => `(has(${object}.metadata.labels) ? ${object}.metadata.labels : {})`;
+
+/**
+ * What the names of rendered and generated configs are given to is the controllers' decision: whoever makes a MachineConfig of
+ * such a name before they do would have its contents reach machines whose MachineConfigs it may not write. It asks who
+ * writes, and not what: `mco validate` does not judge by it.
+ */
+const reservedNames: Guard = {
+  name: "rendered-and-generated-config-names",
+  rule: { apiGroup: group, resources: ["machineconfigs"], operations: ["CREATE", "UPDATE"] },
+  conditions: {
+    "has-reserved-name": [renderedNameForm, generatedNameForm]
+      .map(({ source }) => `object.metadata.name.matches('${source}')`)
+      .join(" || "),
+    "by-somebody-else": `!(request.userInfo.username in ${quoted([objects.controller, objects.operator].map(accountOf))}) && !(has(request.userInfo.groups) && 'system:masters' in request.userInfo.groups)`,
+    // The garbage collector removes owners and finalizers.
+    "changes-what-machines-get": `oldObject == null || has(object.spec) != has(oldObject.spec) || (has(object.spec) && object.spec != oldObject.spec) || ${labelsIn("object")} != ${labelsIn("oldObject")}`,
+  },
+  validations: [
+    {
+      field: "metadata.name",
+      expression: "false",
+      message:
+        "names of this form are those of the configurations that the machine config controller makes: choose another name (a backup is restored by a member of system:masters)",
+      reason: "Forbidden",
+    },
+  ],
+};
+
 const referenceTo = ({ name, mayBeAbsent }: NonNullable<Guard["params"]>) => ({
   ...(name === undefined ? { selector: {} } : { name }),
   parameterNotFoundAction: name === undefined || mayBeAbsent === true ? "Allow" : "Deny",
@@ -322,7 +353,7 @@ const referenceTo = ({ name, mayBeAbsent }: NonNullable<Guard["params"]>) => ({
 
 /** Names of all policies and of their bindings. */
 export const guardNames: readonly string[] = [
-  ...guards.map(({ name }) => name),
+  ...[...guards, reservedNames].map(({ name }) => name),
   ...buildPodGuardNames,
   ...builderGuardNames,
 ].flatMap((name) => [name, `${name}-binding`]);
@@ -335,7 +366,7 @@ export type BuilderBounds = BuildPods & OptInBounds;
  * exist.
  */
 export const admissionPolicies = (has: GuardNeeds, bounds: BuilderBounds): readonly KubeObject[] => [
-  ...manifestsOf(guards.filter(({ needs }) => needs === undefined || has[needs])),
+  ...manifestsOf([...guards.filter(({ needs }) => needs === undefined || has[needs]), reservedNames]),
   ...builderPolicies(bounds),
 ];
 

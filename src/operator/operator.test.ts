@@ -494,6 +494,7 @@ describe("the operator", () => {
       "osimagestream-prevent-deletion",
       "pinned-image-names",
       "pinned-image-set-without-pool",
+      "rendered-and-generated-config-names",
       "rendered-config-in-use-by-build",
       "rendered-config-in-use-by-machine",
       "rendered-config-in-use-by-node",

@@ -108,6 +108,7 @@ describe("fields of Nodes that components read", () => {
       "metadata.labels[kubernetes.io/arch]",
       "metadata.labels[node.openshift.io/os_id]",
       "metadata.labels[topology.kubernetes.io/zone]",
+      `metadata.annotations[${annotations.pinnedImageSets}]`,
       "status.addresses",
     ]);
   });

@@ -232,6 +232,10 @@ export const reportReasons = {
     "The pool's MachineConfigs cannot be rendered together.",
     "Mend or delete the MachineConfig that is named.",
   ),
+  RenderedNameTaken: asks(
+    "Somebody else made or changed the MachineConfig whose name is that of the pool's rendered config: its contents are not what the pool's MachineConfigs give. The pool is not pointed at it.",
+    "Delete that MachineConfig, and the controller makes it again; if machines use it, bring them to another configuration first.",
+  ),
   RegistriesRefused: asks(
     "A mirror set, an image policy or the Image config cannot be written for the pool's machines; they keep what they have.",
     "Mend the object and field that are named.",
@@ -474,7 +478,7 @@ export const bookSections = {
     Render: {
       Rendered: ["RenderedConfigGenerated"],
       Changed: ["RenderedConfigChanged"],
-      Refused: ["RenderRefused", "Recovered"],
+      Refused: ["RenderRefused", "RenderedNameTaken", "Recovered"],
       Registries: ["RegistriesRefused", "Recovered"],
     },
     OptIn: { Asked: ["OptedIn"] },

@@ -66,23 +66,35 @@ export function kubeletDefaultsController({ generatorVersion }: { readonly gener
       const { featureGate, apiServer } = objects;
       const gates =
         featureGate === undefined ? [] : settings.gateProblems.map((text) => ({ object: featureGate, text }));
-      const all = [...problems.map(({ object, path, reason }) => ({ object, text: `${path} ${reason}` })), ...gates];
-      for (const owner of present) tell(owner, { pool, problems: all }, told, context);
-      for (const config of configs) {
+      const isTaken = ({ metadata: { name }, spec }: MachineConfig, owner: KubeObject) =>
+        configHolder(caches.of(MachineConfig).get(name), owner, { spec }) === "another";
+      const owned = configs.flatMap((config) => {
         const owner = owners.get(config.metadata.name);
-        const has = caches.of(MachineConfig).get(config.metadata.name);
-        if (owner !== undefined && configHolder(has, owner) !== "another")
-          await writeGenerated(config, fieldManagers.kubelet, context);
-      }
+        return owner === undefined ? [] : [{ config, owner }];
+      });
+      const taken = owned.filter(({ config, owner }) => isTaken(config, owner));
+      const all = [
+        ...problems.map(({ object, path, reason }) => ({ object, text: `${path} ${reason}` })),
+        ...gates,
+        ...taken.map(({ config, owner }) => ({ object: owner, text: takenText(config.metadata.name, pool) })),
+      ];
+      for (const owner of present) tell(owner, { pool, problems: all }, told, context);
+      for (const { config, owner } of owned)
+        if (!isTaken(config, owner)) await writeGenerated(config, fieldManagers.kubelet, context);
       // Only once the others hold the profile.
       const name = tlsDefaults(pool);
       const isNeeded = base.verdict === "refused" || configs.some(({ metadata }) => metadata.name === name);
       if (!isNeeded && apiServer !== undefined) await removeGenerated(name, apiServer, context);
       const [first] = problems;
-      return first === undefined ? done() : stalled("Invalid", `${first.path} ${first.reason}`);
+      if (first !== undefined) return stalled("Invalid", `${first.path} ${first.reason}`);
+      const [foreign] = taken;
+      return foreign === undefined ? done() : stalled("Invalid", takenText(foreign.config.metadata.name, pool));
     },
   };
 }
+
+const takenText = (name: string, pool: string) =>
+  `the machines of pool ${pool} do not get it: somebody else made the MachineConfig ${name}; rename or delete that one`;
 
 interface Told {
   readonly object: KubeObject;

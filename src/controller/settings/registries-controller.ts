@@ -28,6 +28,7 @@ import {
   objectNameOf,
   registryKinds,
   releaseImageOf,
+  trimRegistryObject,
 } from "../../core/runtime/registry-objects.ts";
 import { definesPlaces } from "../../core/runtime/taken-places.ts";
 import { equalValues } from "../../ignition/canonical.ts";
@@ -37,6 +38,7 @@ import { isInvalid } from "../../kube/kube-error.ts";
 import { type Outcome, done, stalled, waiting } from "../../kube/outcome.ts";
 import type { ObjectChange } from "../../kube/watch-cache.ts";
 import { type BucketLimits, SourceBuckets } from "../../ports/source-buckets.ts";
+import { writeGenerated } from "./generated-configs.ts";
 import { writeConditions } from "./write-conditions.ts";
 
 const waitSeconds = 30;
@@ -91,7 +93,12 @@ export function registriesController({ generatorVersion }: { readonly generatorV
           before === undefined && after !== undefined ? builtInPools(caches) : [],
       }),
       ...registryKinds.map((resource) =>
-        watching<KubeObject>({ resource, optional: true, concerns: (change, caches) => concerned(change, caches) }),
+        watching<KubeObject>({
+          resource,
+          keep: trimRegistryObject,
+          optional: true,
+          concerns: (change, caches) => concerned(change, caches),
+        }),
       ),
       watching({
         resource: openshift.ClusterVersion,
@@ -159,7 +166,8 @@ async function perform(
     case "write": {
       const wait = tenantWait(decision.config, name, memory, context);
       if (wait > 0) return done(wait);
-      await store(decision.config, context);
+      // The name is this controller's, and was the reference's: its installation wrote it without any mark.
+      await writeGenerated(decision.config, fieldManagers.registries, context);
       await writePolicyStatuses(objects, { problems: decision.leftOut, isWritten: true }, context);
       tellObjects(objects, [...decision.leftOut.map(asRefused), ...decision.warnings.map(asRisk)], memory, context);
       reportRecovered(name, memory, context);
@@ -168,7 +176,7 @@ async function perform(
     }
     case "refuse": {
       const { problems, kept } = decision;
-      if (kept !== undefined) await store(kept, context);
+      if (kept !== undefined) await writeGenerated(kept, fieldManagers.registries, context);
       await writePolicyStatuses(objects, { problems, isWritten: false }, context);
       tellObjects(objects, problems.map(asRefused), memory, context);
       const message = problems.slice(0, mostTold).map(problemOf).join("; ");
@@ -187,14 +195,6 @@ function tenantWait(wanted: MachineConfig, pool: string, memory: RegistriesMemor
   const wait = memory.tenantChanges.take(pool, clock.monotonic());
   if (wait > 0) log.info({ pool, waitSeconds: wait }, "image policies of namespaces change often; machines wait");
   return wait;
-}
-
-async function store(config: MachineConfig, { caches, kube, log, signal }: Context): Promise<void> {
-  const { name } = config.metadata;
-  if (isCurrent(caches.of(MachineConfig).get(name), config)) return;
-  // The name is this controller's, and was the reference's: its installation wrote it without any mark.
-  await kube.apply(MachineConfig, config, { owner: fieldManagers.registries, force: true, signal });
-  log.info({ config: name }, "registries written");
 }
 
 /** Says in every image policy whether machines get it, and if not, why. */

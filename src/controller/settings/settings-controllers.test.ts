@@ -358,3 +358,22 @@ test("it does so where the cluster has neither a config Node nor a FeatureGate; 
     await configUntil(cluster, `96-${pool}-generated-kubelet`, (one) => one === undefined);
   }
 });
+
+test("somebody's MachineConfig under the name of the cluster's own settings is told of, and mended by its deletion [settings-controllers-10]", async () => {
+  const cluster = await start();
+  const { kube } = cluster;
+  const name = "97-worker-generated-kubelet";
+  const spec = { config: { ignition: { version: "3.4.0" } }, kernelArguments: ["quiet"] };
+  await kube.create(MachineConfig, { apiVersion, kind: "MachineConfig", metadata: { name }, spec });
+  await makeCluster(cluster, openshift.ConfigNode, {});
+  await configUntil(cluster, "97-infra-generated-kubelet", (one) => one !== undefined);
+  const told = await cluster.untilAll(kubernetes.Event, {}, (events) =>
+    events.some(({ reason }) => reason === "SettingsRefused"),
+  );
+  expect(told.find(({ reason }) => reason === "SettingsRefused")?.message).toContain(
+    `somebody else made the MachineConfig ${name}; rename or delete that one`,
+  );
+  expect((await kube.get(MachineConfig, { name }))?.spec).toEqual(spec);
+  await kube.delete(MachineConfig, { name });
+  await configUntil(cluster, name, (one) => kubeletConf(one)["kind"] === "KubeletConfiguration");
+});

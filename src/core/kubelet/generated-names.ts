@@ -69,6 +69,13 @@ function identityOf({ metadata: { creationTimestamp = "", name } }: KubeObject):
   return `t${seconds.toString(36).padStart(7, "0")}${digest}`;
 }
 
+/**
+ * The form of the names of all MachineConfigs that this suite and the reference make of settings, in a syntax that admission
+ * policies understand too.
+ */
+export const generatedNameForm =
+  /^9[6-9]-.+-generated-(kubelet|containerruntime|registries|credentialproviderconfig)(-.+)?$/;
+
 /** Whether a finalizer is the name of a MachineConfig that this suite or the reference made for an object. */
 export const isGeneratedName = (name: string, kind: GeneratedKind): boolean =>
   new RegExp(`^99-.+-generated-${kind}(?:-.+)?$`).test(name);

@@ -1,6 +1,7 @@
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
 import { annotations } from "../../api/names.ts";
 import type { KubeObject } from "../../api/schema/object.ts";
+import { equalValues } from "../../ignition/canonical.ts";
 
 /** What a MachineConfig belongs to, as an object sees it that makes MachineConfigs. */
 export type Holder = "nothing" | "this" | "another";
@@ -10,17 +11,51 @@ const controllerOf = (config: MachineConfig) =>
 
 /**
  * Whose a MachineConfig is, as an object sees it whose name it would have. One that the installation or the reference
- * made for the object is its own.
+ * made for the object is its own: it has no owner, and nothing but what these put into such a MachineConfig. Its annotation
+ * alone proves nothing, since everybody who makes MachineConfigs writes annotations.
  *
- * @param config `undefined`: there is none of that name.
+ * @param config `undefined`: there is none of that name. @param wanted what the object would write there, if that is known.
  */
-export function configHolder(config: MachineConfig | undefined, object: KubeObject): Holder {
+export function configHolder(
+  config: MachineConfig | undefined,
+  object: KubeObject,
+  wanted?: Pick<MachineConfig, "spec">,
+): Holder {
   if (config === undefined) return "nothing";
   const owner = controllerOf(config);
   if (owner === undefined)
-    return config.metadata.annotations?.[annotations.generatedByController] === undefined ? "another" : "this";
-  return owner.kind === object.kind && owner.name === object.metadata.name ? "this" : "another";
+    return config.metadata.annotations?.[annotations.generatedByController] !== undefined &&
+      (hasFilesAlone(config) || (wanted !== undefined && equalValues(config.spec, wanted.spec)))
+      ? "this"
+      : "another";
+  return isController(config, object) ? "this" : "another";
 }
+
+/**
+ * Whether an object controls a MachineConfig. An object of the same name that is another one, made after the owner was
+ * deleted, does not. Objects in files have no uid yet.
+ */
+export function isController(config: MachineConfig, { kind, metadata: { name, uid } }: KubeObject): boolean {
+  const owner = controllerOf(config);
+  return owner?.kind === kind && owner.name === name && (uid === undefined || owner.uid === uid);
+}
+
+/** Whether a MachineConfig has whole files and nothing else: the form of those that the reference generates. */
+export function hasFilesAlone({ spec }: Pick<MachineConfig, "spec">): boolean {
+  const { config, ...fields } = spec ?? {};
+  const { ignition, storage, ...sections } = config ?? {};
+  const { version: _, ...settings } = (ignition ?? {}) as Readonly<Record<string, unknown>>;
+  const { files: __, ...others } = (storage ?? {}) as Readonly<Record<string, unknown>>;
+  return [fields, sections, settings, others].every(isEmpty);
+}
+
+/** Programs in Go write fields without a value as null, "", false, or as lists and objects of these. */
+const isEmpty = (value: unknown): boolean =>
+  value === null ||
+  value === undefined ||
+  value === "" ||
+  value === false ||
+  (typeof value === "object" && Object.values(value).every(isEmpty));
 
 /** Names of the MachineConfigs that an object controls. */
 export const heldBy = ({ metadata: { uid } }: KubeObject, configs: readonly MachineConfig[]): readonly string[] =>

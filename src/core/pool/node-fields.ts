@@ -109,6 +109,9 @@ const noted: readonly Noted[] = [
     key: annotations.pinnedImageSets,
     writer: "controller",
     decides: "whether the machine has its turn to fetch pinned images",
+    trust: others(
+      "it holds one of the cluster's turns for 25 minutes at most, as the controller remembers; one that begins again goes by what is written",
+    ),
   },
   { key: annotations.pinnedImageSetsAnswer, writer: "daemon", decides: "whether its turn is over; which sets it has" },
 ];

@@ -387,4 +387,46 @@ describe("what root on a machine writes into its own annotations", () => {
     expect(given([pool("worker", [a], [hostile])], 1, now + 1000)).toEqual([]);
     expect(given([pool("worker", [a], [hostile])], 1, now + 60_000)).toEqual(["hostile"]);
   });
+
+  describe("and writes the times of its turns itself, after the controller gave it one", () => {
+    const turns = new Map([["hostile", { at: now, sets: [a] }]]);
+    const decide = (hostile: PinMachine, at: number) =>
+      decideSlots([pool("worker", [a], [hostile, machine("z")])], 1, at, turns);
+
+    test("it keeps a turn no longer for it [pin-slots-21]", () => {
+      const over = now + slotSeconds * 1000 + 1;
+      const hostile = machine("hostile", { grant: grant([a], { at: over }) });
+      expect(decide(hostile, over - 2)).toMatchObject({ holders: 1, grants: [] });
+      expect(decide(hostile, over)).toMatchObject({ holders: 0, grants: [{ node: "z" }] });
+    });
+
+    test.for([
+      {
+        title: "of long ago, and gives it back",
+        hostile: { grant: grant([a], { at: 0 }), answer: answer("unfinished") },
+      },
+      {
+        title: "of long ago, and says that it failed",
+        hostile: { grant: grant([a], { at: 0 }), answer: answer("failed") },
+      },
+      { title: "of other sets", hostile: { grant: grant([b], { at: 0 }) } },
+      { title: "that it removes", hostile: {} },
+    ])("it is not the next one with a turn $title [pin-slots-22]", ({ hostile }) => {
+      const own = machine("hostile", hostile);
+      const alone = (at: number) => decideSlots([pool("worker", [a], [own])], 1, at, turns).grants;
+      expect(alone(now + 59_999)).toEqual([]);
+      expect(decideSlots([pool("worker", [a], [own])], 1, now, turns).again).toBe(now + 60_000);
+      expect(alone(now + 60_000)).toHaveLength(1);
+      // And another machine that had none, or an earlier one, goes before it.
+      const other = machine("z", { grant: grant([b], { at: now - 86_400_000 }), answer: answer("done") });
+      const next = decideSlots([pool("worker", [a], [own, other])], 1, now + 120_000, turns).grants;
+      expect(next.map(({ node }) => node)).toEqual(["z"]);
+    });
+
+    test("it has new sets at once, as every other machine [pin-slots-23]", () => {
+      const own = machine("hostile", { grant: grant([a]), answer: answer("done") });
+      const { grants } = decideSlots([pool("worker", [b], [own])], 1, now + 1, turns);
+      expect(grants.map(({ node }) => node)).toEqual(["hostile"]);
+    });
+  });
 });

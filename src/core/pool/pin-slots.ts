@@ -84,14 +84,45 @@ export type PinState =
 export const retryDelayMs = (failures: number): number =>
   1000 * Math.min(longestDelaySeconds, firstDelaySeconds * 2 ** Math.min(failures, 10));
 
-/** The next turn of a machine that gave one back comes so long after that one began, at the soonest. */
+/** The next turn of a machine for the same sets comes so long after the last one began, at the soonest. */
 const restSeconds = 60;
+
+/**
+ * The last turn of a machine as the controller remembers it. Root on the machine writes the grant on its Node, so that its
+ * words alone would let it keep a turn for ever, or be always the next.
+ */
+export interface PinTurn {
+  /** Milliseconds since the epoch: when the controller gave it, or saw first that the machine has one. */
+  readonly at: number;
+  /** `undefined`: another process gave it. */
+  readonly sets: readonly PinnedSetVersion[] | undefined;
+}
 
 /** When a grant was given. No controller gave one of a time to come: the machine wrote it, and it counts as an old one. */
 const timeOf = ({ at }: PinGrant, now: number): number => (at > now + slotSeconds * 1000 ? 0 : at);
 
-/** @param wanted sorted by name. @param now milliseconds since the epoch. */
-export function pinStateOf({ grant, answer }: PinMachine, wanted: readonly PinnedSetVersion[], now: number): PinState {
+/**
+ * @param wanted sorted by name. @param now milliseconds since the epoch. @param turn its last one; `undefined`: none that the
+ * caller knows, so that what the machine says counts.
+ */
+export function pinStateOf(
+  machine: PinMachine,
+  wanted: readonly PinnedSetVersion[],
+  now: number,
+  turn?: PinTurn,
+): PinState {
+  const said = stateAsSaid(machine, wanted, now, turn);
+  if (said.is !== "wants" || turn?.sets === undefined || !sameSets(turn.sets, wanted)) return said;
+  const until = turn.at + restSeconds * 1000;
+  return until <= now ? said : { is: "rests", until };
+}
+
+function stateAsSaid(
+  { grant, answer }: PinMachine,
+  wanted: readonly PinnedSetVersion[],
+  now: number,
+  turn: PinTurn | undefined,
+): PinState {
   if (grant === undefined) return wanted.length === 0 ? { is: "has" } : { is: "wants", fetches: true };
   const answered = answer?.of === grant.number ? answer : undefined;
   if (!sameSets(grant.sets, wanted)) {
@@ -99,7 +130,9 @@ export function pinStateOf({ grant, answer }: PinMachine, wanted: readonly Pinne
     const isFewer = wanted.every((set) => has.some((one) => sameSets([one], [set])));
     return { is: "wants", fetches: !isFewer };
   }
-  const at = timeOf(grant, now);
+  const written = timeOf(grant, now);
+  // A turn ends when the first of the two says so, and the next one begins when the last of the two does.
+  const [at, began] = [Math.max(written, turn?.at ?? 0), Math.min(written, turn?.at ?? written)];
   switch (answered?.is) {
     case "done":
       return { is: "has" };
@@ -112,7 +145,7 @@ export function pinStateOf({ grant, answer }: PinMachine, wanted: readonly Pinne
       return until <= now ? { is: "wants", fetches: true } : { is: "failed", until, answer: answered };
     }
     case undefined:
-      return { is: now - at > slotSeconds * 1000 ? "silent" : "fetching", at };
+      return { is: now - began > slotSeconds * 1000 ? "silent" : "fetching", at: began };
   }
 }
 
@@ -134,20 +167,28 @@ interface Candidate {
   readonly machine: PinMachine;
   readonly pool: PoolPins;
   readonly fetches: boolean;
+  /** Milliseconds since the epoch: when its last turn began. */
+  readonly last: number;
 }
 
 /**
- * Which machines may fetch their pools' pinned images now. Everything that it rests on lies in the cluster, so that a
- * controller that starts anew decides the same.
+ * Which machines may fetch their pools' pinned images now. A controller that starts anew goes on by what lies on the Nodes;
+ * what it did itself counts more than what a machine says of it.
  *
  * A machine holds a slot from its grant to its answer. A machine that is not ready, or says nothing for
  * {@link slotSeconds}, holds none, so that no dead machine keeps others waiting. Sets that only leave a machine need no
  * registry, and therefore no slot. A machine that is being updated gets nothing new. Pools take turns; in a pool go the
  * machines with the fewest failures first, then those that waited longest.
  *
- * @param most slots of the cluster. @param now milliseconds since the epoch.
+ * @param most slots of the cluster. @param now milliseconds since the epoch. @param turns by machine, as far as they are
+ * remembered.
  */
-export function decideSlots(pools: readonly PoolPins[], most: number, now: number): SlotDecision {
+export function decideSlots(
+  pools: readonly PoolPins[],
+  most: number,
+  now: number,
+  turns: ReadonlyMap<string, PinTurn> = new Map(),
+): SlotDecision {
   let holders = 0;
   const times: number[] = [];
   const free: Candidate[] = [];
@@ -155,13 +196,19 @@ export function decideSlots(pools: readonly PoolPins[], most: number, now: numbe
   for (const pool of [...pools].sort((a, b) => (a.pool < b.pool ? -1 : 1))) {
     const own: Candidate[] = [];
     for (const machine of pool.machines) {
-      const state = pinStateOf(machine, pool.wanted, now);
+      const turn = turns.get(machine.name);
+      const state = pinStateOf(machine, pool.wanted, now, turn);
       if (state.is === "fetching" && machine.ready) {
         holders += 1;
         times.push(state.at + slotSeconds * 1000 + 1);
       } else if (state.is === "failed" || state.is === "rests") times.push(state.until);
       else if (state.is === "wants" && machine.ready && !machine.updating)
-        (state.fetches ? own : free).push({ machine, pool, fetches: state.fetches });
+        (state.fetches ? own : free).push({
+          machine,
+          pool,
+          fetches: state.fetches,
+          last: Math.max(turn?.at ?? 0, machine.grant === undefined ? 0 : timeOf(machine.grant, now)),
+        });
     }
     if (own.length > 0) waiting.push(own.sort(inTurn));
   }
@@ -182,9 +229,7 @@ const failuresOf = ({ grant, answer }: PinMachine): number =>
     : 0;
 
 const inTurn = (a: Candidate, b: Candidate): number =>
-  failuresOf(a.machine) - failuresOf(b.machine) ||
-  (a.machine.grant?.at ?? 0) - (b.machine.grant?.at ?? 0) ||
-  (a.machine.name < b.machine.name ? -1 : 1);
+  failuresOf(a.machine) - failuresOf(b.machine) || a.last - b.last || (a.machine.name < b.machine.name ? -1 : 1);
 
 /** The first of each list, then the second of each, until there are `most`. */
 function roundRobin<T>(lists: readonly (readonly T[])[], most: number): readonly T[] {

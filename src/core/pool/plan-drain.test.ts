@@ -347,3 +347,57 @@ test("what is kept of pods and budgets is what decisions need [pool-plan-drain-1
   expect(trimBudget(whole).status).not.toHaveProperty("disruptedPods");
   expect(neverAllows(trimBudget(whole))).toBe(neverAllows(whole));
 });
+
+describe("disruption budgets, of which a tenant makes as many and as large ones as it likes", () => {
+  const blocked = Array.from({ length: 110 }, (_, i) => blockedBy("pdb", `web-${i}`));
+  const plain = { pods: 0, blocked, leaving: [], now };
+
+  test("one with a selector that no person writes is not compared, and said to cover the pods of its namespace [pool-plan-drain-14]", () => {
+    const values = Array.from({ length: 65 }, (_, i) => `v${i}`);
+    const large = [
+      { matchExpressions: values.map((key) => ({ key, operator: "DoesNotExist" })) },
+      { matchExpressions: [{ key: "x", operator: "NotIn", values }] },
+      { matchLabels: Object.fromEntries(values.map((key) => [key, "x"])) },
+      { matchLabels: { app: "x".repeat(4096) } },
+    ];
+    for (const selector of large) {
+      const kept = trimBudget(budget("large", { selector, maxUnavailable: 0 }));
+      expect(JSON.stringify(kept).length).toBeLessThan(1000);
+      const said = describeDrain({ ...plain, budgets: [kept] });
+      expect(said).toContain("by PodDisruptionBudget n/large (");
+      expect(said).toContain("its selector is too large to be compared with the pod");
+      expect(protectionsOf({ ...blockedBy("refused", "web"), by: "refused" }, [kept])).toContain("pdb");
+      expect(protectionsOf(blockedBy("refused", "web", { metadata: { namespace: "other" } }), [kept])).not.toContain(
+        "pdb",
+      );
+    }
+    const small = budget("small", { selector: { matchLabels: { app: "db" } } });
+    expect(trimBudget(small).spec).toEqual(small.spec);
+    expect(describeDrain({ ...plain, budgets: [trimBudget(small)] })).not.toContain("n/small");
+  });
+
+  test("thousands of one pod are counted, and not named [pool-plan-drain-15]", () => {
+    const budgets = Array.from({ length: 4000 }, (_, i) => budget(`b${i}`, { maxUnavailable: 0 }));
+    const said = describeDrain({ ...plain, budgets });
+    expect(said).toContain("and 3997 more, of which the eviction API takes only one");
+    expect(said.length).toBeLessThan(5000);
+  });
+
+  test("only the pods that are named are compared with them [pool-plan-drain-16]", () => {
+    let compared = 0;
+    const selector = {
+      get matchLabels() {
+        compared += 1;
+        return { app: "web" };
+      },
+    };
+    describeDrain({
+      ...plain,
+      budgets: [
+        budget("b", { selector }),
+        { ...budget("c", { selector }), metadata: { name: "c", namespace: "other" } },
+      ],
+    });
+    expect(compared).toBe(5);
+  });
+});

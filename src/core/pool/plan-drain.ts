@@ -4,7 +4,7 @@ import { selectorMatches } from "../../api/schema/object.ts";
 import { parseDrainRequest } from "../machine/drain-requests.ts";
 import { isMirror, mirrorAnnotation } from "./mirror-pods.ts";
 import type { PoolPolicy, Protection } from "./pool-policy.ts";
-import { listText } from "../text/list-text.ts";
+import { andMore, listText } from "../text/list-text.ts";
 
 /** Why a drain does not end: reasons of the condition Drained. */
 export const drainReasons = { blocked: "PodsBlocked", late: "DrainDeadlineExceeded", skipped: "DrainSkipped" } as const;
@@ -206,7 +206,7 @@ export function protectionsOf(
   { pod, by }: BlockedPod,
   budgets: readonly PodDisruptionBudget[],
 ): readonly (Protection | "failed")[] {
-  const covered = by !== "pdb" && budgetsOf(pod, budgets).length > 0;
+  const covered = by !== "pdb" && inNamespaceOf(pod, budgets).some((budget) => covers(budget, pod));
   return [
     by === "build" ? "failed" : by,
     ...(covered ? (["pdb"] as const) : []),
@@ -249,12 +249,20 @@ export function judgeDrain(
 }
 
 /** The disruption budgets that cover a pod. */
-export const budgetsOf = ({ metadata }: Pod, budgets: readonly PodDisruptionBudget[]): readonly PodDisruptionBudget[] =>
-  budgets.filter(
-    (budget) =>
-      budget.metadata.namespace === metadata.namespace &&
-      selectorMatches(budget.spec?.selector as never, metadata.labels),
-  );
+const budgetsOf = (pod: Pod, budgets: readonly PodDisruptionBudget[]): readonly PodDisruptionBudget[] =>
+  inNamespaceOf(pod, budgets).filter((budget) => covers(budget, pod));
+
+const covers = ({ spec }: PodDisruptionBudget, { metadata }: Pod): boolean =>
+  selectorMatches(spec?.selector as never, metadata.labels);
+
+const namespacesOf = new WeakMap<readonly PodDisruptionBudget[], ReadonlyMap<string, readonly PodDisruptionBudget[]>>();
+
+/** The budgets of a pod's namespace. A list is sorted once, for all pods that are compared with it. */
+function inNamespaceOf({ metadata }: Pod, budgets: readonly PodDisruptionBudget[]): readonly PodDisruptionBudget[] {
+  const known = namespacesOf.get(budgets) ?? Map.groupBy(budgets, (budget) => budget.metadata.namespace ?? "");
+  namespacesOf.set(budgets, known);
+  return known.get(metadata.namespace ?? "") ?? [];
+}
 
 /** Why a budget will not allow a disruption, however long one waits; `undefined` when it may. */
 export function neverAllows({ spec, status, metadata }: PodDisruptionBudget): string | undefined {
@@ -274,19 +282,26 @@ export function neverAllows({ spec, status, metadata }: PodDisruptionBudget): st
 export function describeBlocked({ pod, by, why }: BlockedPod, budgets: readonly PodDisruptionBudget[]): string {
   const covering = by === "pdb" ? budgetsOf(pod, budgets) : [];
   if (covering.length === 0) return `pod ${nameOf(pod)} (${why})`;
-  const described = covering.map((budget) => {
+  const described = covering.slice(0, budgetsShown).map((budget: TrimmedBudget) => {
     const { status } = budget;
     const never = neverAllows(budget);
     const counts = `allowed disruptions ${status?.disruptionsAllowed ?? 0}, ${status?.currentHealthy ?? 0} healthy of ${status?.desiredHealthy ?? 0} needed`;
-    return `PodDisruptionBudget ${nameOf(budget)} (${counts}${never === undefined ? "" : `; it can never allow one: ${never}, so that only more replicas or another budget help`})`;
+    const compared = budget.isNotCompared === true ? "; its selector is too large to be compared with the pod" : "";
+    return `PodDisruptionBudget ${nameOf(budget)} (${counts}${compared}${never === undefined ? "" : `; it can never allow one: ${never}, so that only more replicas or another budget help`})`;
   });
-  return `pod ${nameOf(pod)} by ${described.join(" and ")}${covering.length > 1 ? ", of which the eviction API takes only one" : ""}`;
+  const rest = covering.length - described.length;
+  const more = rest === 0 ? "" : ` ${andMore(rest)}`;
+  return `pod ${nameOf(pod)} by ${described.join(" and ")}${more}${covering.length > 1 ? ", of which the eviction API takes only one" : ""}`;
 }
 
 const shown = 5;
+/** Of one pod: anybody can make thousands in a namespace. */
+const budgetsShown = 3;
 const nameOf = ({ metadata }: { readonly metadata: { readonly namespace?: string; readonly name: string } }) =>
   `${metadata.namespace ?? ""}/${metadata.name}`;
-const list = (items: readonly string[]) => listText(items, shown);
+/** The first of some items, which alone are described, and how many there are besides. */
+const list = <T>(items: readonly T[], describe: (item: T) => string) =>
+  listText(items.slice(0, shown).map(describe), shown, items.length);
 
 export interface DrainProgress {
   /** How many pods had to go when it began. */
@@ -313,9 +328,9 @@ export function describeDrain({ pods, blocked, leaving, budgets, now }: DrainPro
   return [
     `${all - left} of ${all} pods have left`,
     // Blocked pods need attention, so they precede pods that leave by themselves.
-    ...(blocked.length === 0 ? [] : [`blocked: ${list(blocked.map((each) => describeBlocked(each, budgets)))}`]),
-    ...(leaving.length === 0 ? [] : [`leaving: ${list(leaving.map(isLeaving))}`]),
-    ...(lost.length === 0 ? [] : [`not re-created elsewhere: ${list(lost.map(nameOf))}`]),
+    ...(blocked.length === 0 ? [] : [`blocked: ${list(blocked, (each) => describeBlocked(each, budgets))}`]),
+    ...(leaving.length === 0 ? [] : [`leaving: ${list(leaving, isLeaving)}`]),
+    ...(lost.length === 0 ? [] : [`not re-created elsewhere: ${list(lost, nameOf)}`]),
   ].join("; ");
 }
 
@@ -330,14 +345,14 @@ export function describeForecast(
   const parts = [
     ...(blocked.length === 0
       ? []
-      : [`cannot be evicted now: ${list(blocked.map((each) => describeBlocked(each, budgets)))}`]),
+      : [`cannot be evicted now: ${list(blocked, (each) => describeBlocked(each, budgets))}`]),
     ...(lost.length === 0
       ? []
-      : [`will not be re-created elsewhere, because no controller owns them: ${list(lost.map(nameOf))}`]),
+      : [`will not be re-created elsewhere, because no controller owns them: ${list(lost, nameOf)}`]),
     ...(held.length === 0
       ? []
       : [
-          `may be held by finalizers: ${list(held.map((pod) => `${nameOf(pod)} (${(pod.metadata.finalizers ?? []).join(", ")})`))}`,
+          `may be held by finalizers: ${list(held, (pod) => `${nameOf(pod)} (${(pod.metadata.finalizers ?? []).join(", ")})`)}`,
         ]),
   ];
   return parts.length === 0 ? undefined : `of ${plan.evict.length + plan.leaving.length} pods: ${parts.join("; ")}`;
@@ -380,9 +395,33 @@ export function trimPod({ apiVersion, kind, metadata, spec, status }: Pod): Pod 
   };
 }
 
-/** What a drain needs to know of a disruption budget. */
-export function trimBudget({ apiVersion, kind, metadata, spec, status }: PodDisruptionBudget): PodDisruptionBudget {
+/** A disruption budget as drains keep it. */
+interface TrimmedBudget extends PodDisruptionBudget {
+  /** Its selector was too large, and it counts as one that selects every pod of its namespace. */
+  readonly isNotCompared?: true;
+}
+
+/** Of a selector: a person writes a few labels. Larger ones would keep the controllers busy, and fill their memory. */
+const largestSelector = { requirements: 64, characters: 4096 } as const;
+
+type Selector = NonNullable<NonNullable<PodDisruptionBudget["spec"]>["selector"]>;
+
+function isTooLarge(selector: Selector): boolean {
+  const { matchLabels = {}, matchExpressions = [] } = selector;
+  const requirements = matchExpressions.reduce(
+    (sum, { values = [] }) => sum + 1 + values.length,
+    Object.keys(matchLabels).length,
+  );
+  return requirements > largestSelector.requirements || JSON.stringify(selector).length > largestSelector.characters;
+}
+
+/**
+ * What a drain needs to know of a disruption budget. One with too large a selector counts as covering every pod of its
+ * namespace: the API server has compared it, and what it forbids it has said already.
+ */
+export function trimBudget({ apiVersion, kind, metadata, spec, status }: PodDisruptionBudget): TrimmedBudget {
   const { name, namespace, uid, resourceVersion, generation } = metadata;
+  const isNotCompared = spec?.selector !== undefined && isTooLarge(spec.selector);
   const {
     disruptedPods: _,
     conditions: __,
@@ -398,7 +437,16 @@ export function trimBudget({ apiVersion, kind, metadata, spec, status }: PodDisr
       ...(resourceVersion === undefined ? {} : { resourceVersion }),
       ...(generation === undefined ? {} : { generation }),
     },
-    ...(spec === undefined ? {} : { spec }),
+    ...(spec === undefined
+      ? {}
+      : {
+          spec: {
+            ...(spec.maxUnavailable === undefined ? {} : { maxUnavailable: spec.maxUnavailable }),
+            ...(spec.minAvailable === undefined ? {} : { minAvailable: spec.minAvailable }),
+            ...(spec.selector === undefined ? {} : { selector: isNotCompared ? {} : spec.selector }),
+          },
+        }),
     status: counts,
+    ...(isNotCompared ? { isNotCompared } : {}),
   };
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { annotations } from "../../api/names.ts";
-import { quarantineStep, quarantinedTargets } from "./quarantine.ts";
+import { quarantineStep, quarantinedTargets, refusedTargetsOf } from "./quarantine.ts";
 
 const pool = (quarantined?: unknown, members = 3) => ({
   members,
@@ -171,4 +171,12 @@ test("a machine's refusal message is truncated before it goes to its pool", () =
   long.metadata.annotations[annotations.refusedTargets] = JSON.stringify([{ config: "new", reason, at: reason }]);
   const { annotation } = quarantineStep("new", "", pool(undefined, 1), [long]);
   expect(annotation?.length).toBeLessThan(2000);
+});
+
+test("of the refusals that a machine writes the last sixteen count, with names that objects can have [pool-quarantine-16]", () => {
+  const names = Array.from({ length: 40_000 }, (_, i) => i.toString(36));
+  expect(refusedTargetsOf(machine("a", names)).map(({ config }) => config)).toEqual(names.slice(-16));
+  expect(refusedTargetsOf(machine("a", ["x".repeat(254), "y".repeat(253)])).map(({ config }) => config.length)).toEqual(
+    [253],
+  );
 });

@@ -98,9 +98,7 @@ export function quarantineStep(
 /** The machines that refuse a target, and what the controller has recorded of each refusal. */
 const refusalsOf = (target: string, image: string, machines: readonly Pick<MachineConfigNode, "metadata">[]) =>
   machines.flatMap(({ metadata }) => {
-    const entry = listOf(metadata.annotations?.[annotations.refusedTargets]).find((each) =>
-      isTarget(each, target, image),
-    );
+    const entry = refusedIn({ metadata }).find((each) => isTarget(each, target, image));
     if (entry === undefined) return [];
     const at = shortText(entry["at"]);
     const record = metadata.annotations?.[annotations.quarantineReported];
@@ -110,13 +108,36 @@ const refusalsOf = (target: string, image: string, machines: readonly Pick<Machi
 
 type Entry = Readonly<Record<string, unknown>> & { readonly config: string };
 
+/** More than a daemon keeps: what root on a machine writes beside them would only keep the controllers busy. */
+const mostRefused = 16;
+/** No object has a longer name. */
+const longestName = 253;
+const noEntries: readonly Entry[] = [];
+const refusedLists = new WeakMap<object, readonly Entry[]>();
+
+/**
+ * Targets that a machine says it rolled back from: the last of its list, which are the newest. Read once for each state of
+ * the object, which many decisions ask.
+ */
+function refusedIn({ metadata }: Pick<MachineConfigNode, "metadata">): readonly Entry[] {
+  const said = metadata.annotations;
+  if (said?.[annotations.refusedTargets] === undefined) return noEntries;
+  const known = refusedLists.get(said);
+  if (known !== undefined) return known;
+  const read = listOf(said[annotations.refusedTargets], mostRefused).filter(
+    ({ config }) => config.length <= longestName,
+  );
+  refusedLists.set(said, read);
+  return read;
+}
+
 /** Entries of a JSON list: objects that name a config, or plain names. Unreadable entries are ignored. */
-function listOf(text: string | undefined): readonly Entry[] {
+function listOf(text: string | undefined, most?: number): readonly Entry[] {
   if (text === undefined || text === "") return [];
   try {
     const list: unknown = JSON.parse(text);
     if (!Array.isArray(list)) return [];
-    return list.flatMap((entry: unknown): Entry[] => {
+    return (most === undefined ? list : list.slice(-most)).flatMap((entry: unknown): Entry[] => {
       if (typeof entry === "string") return [{ config: entry }];
       const config: unknown =
         typeof entry === "object" && entry !== null && "config" in entry ? entry.config : undefined;
@@ -144,7 +165,7 @@ const isTarget = (entry: Entry, config: string, image: string) =>
 
 /** Targets that the machine of a MachineConfigNode rolled back from. */
 export const refusedTargetsOf = ({ metadata }: Pick<MachineConfigNode, "metadata">): readonly MachineRefusal[] =>
-  listOf(metadata.annotations?.[annotations.refusedTargets]).map((entry) => ({
+  refusedIn({ metadata }).map((entry) => ({
     config: entry.config,
     image: textOf(entry["image"]),
     reason: shortText(entry["reason"]),

@@ -1,6 +1,8 @@
 import { md5 } from "@noble/hashes/legacy.js";
 import { utf8ToBytes } from "@noble/hashes/utils.js";
-import type { MachineConfigSpec } from "../../api/kinds/machine-config.ts";
+import type { MachineConfig, MachineConfigSpec } from "../../api/kinds/machine-config.ts";
+import { equalValues } from "../../ignition/canonical.ts";
+import { poolInRenderedName } from "../config/is-rendered.ts";
 import { yamlForHash } from "./yaml-for-hash.ts";
 
 /** Must never change. Source: openshift/machine-config-operator pkg/controller/render/hash.go (main). */
@@ -28,4 +30,34 @@ export function renderedName(pool: string, spec: Required<MachineConfigSpec>): R
     verdict: "named",
     name: `rendered-${pool}-${Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("")}`,
   };
+}
+
+/** Fields that another writer may leave out, or write as null. */
+const emptySpec: Required<NonNullable<MachineConfigSpec>> = {
+  baseOSExtensionsContainerImage: "",
+  config: {},
+  extensions: [],
+  fips: false,
+  kernelArguments: [],
+  kernelType: "",
+  osImageURL: "",
+};
+
+/**
+ * Whether a MachineConfig of a rendered name holds what was rendered to it. Anybody who may create MachineConfigs can give one
+ * that name before, or change it after. The spec of another writer of the same contents may differ in form: then its own
+ * name decides.
+ */
+export function holdsRendered(
+  has: Pick<MachineConfig, "metadata" | "spec">,
+  { metadata, spec }: { readonly metadata: { readonly name: string }; readonly spec: Required<MachineConfigSpec> },
+): boolean {
+  if (equalValues(has.spec, spec)) return true;
+  const pool = poolInRenderedName(metadata.name);
+  if (pool === undefined) return false;
+  const given = Object.fromEntries(
+    Object.entries(has.spec ?? {}).filter(([, value]) => value !== null),
+  ) as NonNullable<MachineConfigSpec>;
+  const named = renderedName(pool, { ...emptySpec, ...given });
+  return named.verdict === "named" && named.name === metadata.name;
 }

@@ -6,10 +6,12 @@ import { type Condition, type KubeObject, keyOf } from "../../api/schema/object.
 import { equalValues } from "../../ignition/canonical.ts";
 import { encodeDataUrl } from "../../ignition/data-url.ts";
 import { generatedConfig, generatedFiles } from "../render/generated-config.ts";
+import { hasFilesAlone } from "../kubelet/held-configs.ts";
 import { clipText } from "../text/clip-text.ts";
 import { andMore, listText } from "../text/list-text.ts";
 import type { ObjectProblem } from "./merge-mirrors.ts";
 import type { RegistriesBase } from "./registries-base.ts";
+import { isFileOfRegistries } from "./registries-causes.ts";
 import {
   type RegistriesConfig,
   isNamespacePolicy,
@@ -128,9 +130,10 @@ export function differByTenants(has: MachineConfig, wanted: MachineConfig): bool
 
 function refused(
   problems: readonly ObjectProblem[],
-  { pool, present, generatorVersion }: RegistriesView,
+  { pool, objects, present, owner, generatorVersion }: RegistriesView,
 ): Extract<RegistriesDecision, { do: "refuse" }> {
-  if (present === undefined) return { do: "refuse", problems, cutsOff: false, kept: undefined };
+  if (present === undefined || !isWrittenFor(present, [objects.image, owner]))
+    return { do: "refuse", problems, cutsOff: false, kept: undefined };
   const { name, ownerReferences = [] } = present.metadata;
   const kept: MachineConfig = {
     ...present,
@@ -143,6 +146,19 @@ function refused(
   };
   return { do: "refuse", problems, cutsOff: false, kept };
 }
+
+/**
+ * Whether a MachineConfig is one that was written for the cluster's objects: it is kept, and given the role of the pool. The
+ * name proves nothing.
+ */
+const isWrittenFor = (present: MachineConfig, owners: readonly (KubeObject | undefined)[]): boolean =>
+  owners.some(
+    (owner) =>
+      owner?.metadata.uid !== undefined &&
+      present.metadata.ownerReferences?.some(({ uid }) => uid === owner.metadata.uid) === true,
+  ) &&
+  hasFilesAlone(present) &&
+  generatedFiles(present).every(({ path }) => isFileOfRegistries(path));
 
 /** One sentence about a problem: the field, what is wrong, and what to do. */
 export const problemText = ({ path, reason, remedy }: Omit<ObjectProblem, "object">): string =>

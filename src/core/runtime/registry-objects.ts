@@ -35,6 +35,25 @@ export const registryKinds = [
   openshift.ImagePolicy,
 ] as const;
 
+/**
+ * Trims an image policy to what decides about registries: a tenant makes thousands in its namespaces, each with annotations of
+ * 256 KiB. The other kinds are the administrator's. Every watch of such objects in one process uses this.
+ */
+export function trimRegistryObject(object: KubeObject): KubeObject {
+  if (object.kind !== openshift.ImagePolicy.kind && object.kind !== openshift.ClusterImagePolicy.kind) return object;
+  const { apiVersion, kind, metadata, spec, status } = object as ImagePolicy;
+  const { name, namespace, uid, resourceVersion, generation, creationTimestamp, deletionTimestamp } = metadata;
+  const fields = { namespace, uid, resourceVersion, generation, creationTimestamp, deletionTimestamp };
+  const trimmed = {
+    apiVersion,
+    kind,
+    metadata: { name, ...Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) },
+    spec,
+    ...(status?.conditions === undefined ? {} : { status: { conditions: status.conditions } }),
+  };
+  return trimmed;
+}
+
 export const isRegistryObject = ({ apiVersion, kind }: KubeObject): boolean =>
   registryKinds.some((one) => one.kind === kind && one.apiVersion === apiVersion);
 

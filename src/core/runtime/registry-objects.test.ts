@@ -1,0 +1,53 @@
+import { expect, test } from "vitest";
+import { openshift } from "../../api/foreign/openshift.ts";
+import type { KubeObject } from "../../api/schema/object.ts";
+import { settingsOf, trimRegistryObject } from "./registry-objects.ts";
+
+const none = {
+  image: undefined,
+  digestMirrorSets: [],
+  tagMirrorSets: [],
+  contentSourcePolicies: [],
+  clusterImagePolicies: [],
+  imagePolicies: [],
+  releaseImage: undefined,
+};
+
+test("of an image policy what decides is kept, and nothing that its author hangs on it [registry-objects-1]", () => {
+  const conditions = [{ type: "Pending", status: "False", reason: "x", message: "", lastTransitionTime: "" }];
+  const policy = {
+    apiVersion: openshift.ImagePolicy.apiVersion,
+    kind: openshift.ImagePolicy.kind,
+    metadata: {
+      name: "p",
+      namespace: "tenant",
+      uid: "u",
+      resourceVersion: "7",
+      generation: 2,
+      annotations: { fill: "x".repeat(250_000) },
+      labels: { fill: "x" },
+    },
+    spec: {
+      scopes: ["quay.io/team"],
+      policy: { rootOfTrust: { policyType: "PublicKey", publicKey: { keyData: btoa("a key") } } },
+    },
+    status: { conditions, other: "x".repeat(1000) },
+  } as unknown as KubeObject;
+  const kept = trimRegistryObject(policy);
+  expect(JSON.stringify(kept).length).toBeLessThan(1000);
+  expect(kept).toMatchObject({
+    metadata: { name: "p", namespace: "tenant", uid: "u", resourceVersion: "7", generation: 2 },
+    status: { conditions },
+  });
+  const settings = (object: KubeObject) => settingsOf({ ...none, imagePolicies: [object as never] });
+  expect(settings(kept)).toEqual(settings(policy));
+});
+
+test("of the administrator's own objects everything is kept [registry-objects-2]", () => {
+  const set = {
+    apiVersion: openshift.ImageDigestMirrorSet.apiVersion,
+    kind: openshift.ImageDigestMirrorSet.kind,
+    metadata: { name: "a", annotations: { note: "x" } },
+  };
+  expect(trimRegistryObject(set)).toBe(set);
+});
