@@ -257,7 +257,7 @@ describe("the turns of machines", () => {
     expect(await pins.grant("w0")).toMatchObject({ number: 2, failures: 1 });
   });
 
-  test("a machine whose Node has no room for a turn keeps no other machine from one [pinned-images-8]", async () => {
+  test("a machine whose Node has no room for a turn keeps no other machine from one [pinned-images-10]", async () => {
     const pins = await Pins.of(["w0", "w1", "w2"]);
     const { harness } = pins;
     await pins.act(() =>
@@ -286,7 +286,7 @@ describe("the turns of machines", () => {
     expect(await pins.granted(["w0"])).toEqual(["w0"]);
   });
 
-  test("a machine that takes its turn back, or writes itself another one, has one a minute [pinned-images-9]", async () => {
+  test("a machine that takes its turn back, or writes itself another one, has one a minute [pinned-images-11]", async () => {
     const pins = await Pins.of(["w0"]);
     const { harness } = pins;
     let turns = 0;

@@ -359,7 +359,7 @@ test("it does so where the cluster has neither a config Node nor a FeatureGate; 
   }
 });
 
-test("somebody's MachineConfig under the name of the cluster's own settings is told of, and mended by its deletion [settings-controllers-10]", async () => {
+test("somebody's MachineConfig under the name of the cluster's own settings is told of, and mended by its deletion [settings-controllers-12]", async () => {
   const cluster = await start();
   const { kube } = cluster;
   const name = "97-worker-generated-kubelet";
