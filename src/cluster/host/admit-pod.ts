@@ -19,13 +19,14 @@ const wasAdmitted = ({ status }: Pod): boolean => status?.startTime !== undefine
  *
  * Reasons and messages: kubernetes/kubernetes pkg/kubelet/lifecycle/predicate.go, kubelet.go rejectPod (v1.34).
  *
- * @param active pods that run, or are on their way to it or to their end.
+ * @param active pods that run, or are on their way to it or to their end; none that never ran.
  */
 export function rejectionOf(pod: Pod, active: number, maxPods: number): Rejection | undefined {
   const rejected = (reason: string, message: string) => ({ reason, message: `Pod was rejected: ${message}` });
+  if (wasAdmitted(pod)) return undefined;
   const tooLarge = sizeProblem(pod);
   if (tooLarge !== undefined) return rejected("PodTooLarge", tooLarge);
-  if (active < maxPods || wasAdmitted(pod) || isOfSuite(pod)) return undefined;
+  if (active < maxPods || isOfSuite(pod)) return undefined;
   return rejected(
     "OutOfpods",
     `Node didn't have enough resource: pods, requested: 1, used: ${active}, capacity: ${maxPods}`,

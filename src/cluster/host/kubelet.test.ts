@@ -4,12 +4,13 @@ import { dirname, join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { type Pod, kubernetes } from "../../api/foreign/kubernetes.ts";
 import { kubeletConfPath } from "../../core/kubelet/kubelet-config.ts";
+import type { KubeClient } from "../../kube/kube-client.ts";
 import { resolveInRoot } from "../../host/directory/root-folder.ts";
 import { silentLogger } from "../../ports/logger.ts";
 import { systemClock, systemFiles, systemRandom } from "../../ports/node/index.ts";
 import type { Exit, Processes } from "../../ports/process.ts";
 import { untilSeen } from "../../../test/support/until-seen.ts";
-import { inAdmissionOrder } from "./admit-pod.ts";
+import { inAdmissionOrder, rejectionOf } from "./admit-pod.ts";
 import { Kubelet } from "./kubelet.ts";
 import { podLimits } from "./pod-problem.ts";
 import { pauseImage, suiteImage } from "./pod-worker.ts";
@@ -39,6 +40,24 @@ async function machine(maxPods: number) {
     },
     run: () => Promise.reject(new Error("nothing else runs")),
   };
+  const held = new Map<string, { asked: boolean; readonly gone: Promise<void> }>();
+  /** Deletions by the kubelet wait for the test. */
+  const ofKubelet = new Proxy(kube, {
+    get(target, verb) {
+      if (verb !== "delete") {
+        const value: unknown = Reflect.get(target, verb);
+        return typeof value === "function" ? (value.bind(target) as unknown) : value;
+      }
+      return async (...given: Parameters<KubeClient["delete"]>) => {
+        const each = held.get(given[1].name);
+        if (each !== undefined) {
+          each.asked = true;
+          await each.gone;
+        }
+        return kube.delete(...given);
+      };
+    },
+  });
   let ending = new AbortController();
   let kubelet: Kubelet | undefined;
   let work: Promise<void> = Promise.resolve();
@@ -63,6 +82,14 @@ async function machine(maxPods: number) {
     stop,
     podFolders: () => (existsSync(join(folder, "pods")) ? readdirSync(join(folder, "pods")) : []),
     started: () => started,
+    /** The kubelet's deletion of a pod waits. */
+    holdDeletions(name: string) {
+      const { promise: gone, resolve: go } = Promise.withResolvers<void>();
+      const each = { asked: false, gone };
+      held.set(name, each);
+      onTestFinished(() => go());
+      return { asked: () => each.asked, go };
+    },
     /** A process of the machine, as after a boot of it. */
     async start() {
       ending = new AbortController();
@@ -88,7 +115,7 @@ async function machine(maxPods: number) {
           serving: () => Promise.resolve({ certificate: "", key: "" }) as never,
           listen: () => Promise.resolve({ port: 0 }) as never,
         },
-        kube,
+        ofKubelet,
         { isOn: () => true, bootId: () => "boot" },
         ending.signal,
       );
@@ -150,6 +177,45 @@ test("[cluster-admission-1] a machine runs no more pods than it says, and a pod 
   await untilSeen("they are gone", podFolders, (folders) => folders.length === 1, { seconds: 60 });
   await create("d");
   expect(await seen(["d", ...beyond])).toEqual(["Running", ...beyond.map(() => "Failed")]);
+});
+
+test("[cluster-admission-5] pods that never ran take no place while they are deleted, however long that takes", async () => {
+  const { create, start, seen, pod, podFolders, kube, holdDeletions } = await machine(1);
+  await start();
+  await create("a");
+  expect(await seen(["a"])).toEqual(["Running"]);
+  await create("b");
+  expect(await seen(["b"])).toEqual(["Failed"]);
+  const release = holdDeletions("b");
+  await kube.delete(kubernetes.Pod, { name: "b", namespace: "default" });
+  await untilSeen(
+    "the deletion of b is on its way",
+    () => release.asked(),
+    (asked) => asked,
+  );
+  await kube.delete(kubernetes.Pod, { name: "a", namespace: "default" }, { gracePeriodSeconds: 0 });
+  await untilSeen("a is gone", podFolders, (folders) => folders.length === 0, { seconds: 60 });
+  await create("c");
+  expect(await seen(["c"])).toEqual(["Running"]);
+  release.go();
+  await untilSeen(
+    "b is gone",
+    () => pod("b", "default"),
+    (now) => now === undefined,
+  );
+});
+
+test("[cluster-admission-6] a pod that ran is kept, also if a machine takes no such pod any more", () => {
+  const containers = Array.from({ length: podLimits.containers + 1 }, (_, i) => ({ name: `c${i}`, image: "x" }));
+  const large = (status: Pod["status"]): Pod => ({
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { name: "p", namespace: "default" },
+    spec: { containers },
+    ...(status === undefined ? {} : { status }),
+  });
+  expect(rejectionOf(large(undefined), 0, 9)?.reason).toBe("PodTooLarge");
+  expect(rejectionOf(large({ startTime: "2030-01-01T00:00:06Z" }), 0, 9)).toBeUndefined();
 });
 
 test("[cluster-admission-2] a process that starts again keeps what ran, and admits the suite's pods before others", async () => {

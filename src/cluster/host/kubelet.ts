@@ -65,6 +65,8 @@ export class Kubelet {
   readonly #workerOptions: PodWorkerOptions;
   readonly #workers = new Map<string, PodWorker>();
   readonly #terminating = new Map<string, Promise<void>>();
+  /** Of {@link #terminating}, by uid, those that ran here, and may have processes still. */
+  readonly #leaving = new Set<string>();
   /** Of {@link #workers}, by uid, those whose pods have ended. */
   readonly #ended = new Set<string>();
   /** The pods that do not run here, by key: their uids. */
@@ -163,7 +165,7 @@ export class Kubelet {
 
   /** Runs a pod, or says in its status why this machine does not. */
   #admit(key: string, pod: Pod, uid: string): void {
-    const active = this.#workers.size - this.#ended.size + this.#terminating.size;
+    const active = this.#workers.size - this.#ended.size + this.#leaving.size;
     const rejection = rejectionOf(pod, active, mostPodsOf(this.#configured));
     if (rejection !== undefined) {
       this.#rejected.set(key, uid);
@@ -214,13 +216,14 @@ export class Kubelet {
 
   /** Ends a pod; one whose object is still there is `reported` as ended. */
   #end(uid: string, worker: PodWorker, how: "reported" | "unreported"): void {
-    this.#workers.delete(uid);
+    if (this.#workers.delete(uid) && !this.#ended.has(uid)) this.#leaving.add(uid);
     this.#ended.delete(uid);
     if (this.#terminating.has(uid)) return;
     const work = this.#untilTaken("pod not ended, trying again", () =>
       how === "reported" ? worker.terminate() : worker.stop(0),
     ).finally(() => {
       this.#terminating.delete(uid);
+      this.#leaving.delete(uid);
       worker.forget();
     });
     this.#terminating.set(uid, work);

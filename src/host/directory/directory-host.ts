@@ -129,7 +129,8 @@ export function directoryHost(options: DirectoryHostOptions): Host {
           can: everything,
         };
       },
-      prefetch: async (image, signal) => options.images.fetch(image, await pullSettings(parts.follow), signal),
+      prefetch: async (image, signal) =>
+        options.images.fetch(image, await pullSettings(parts.follow, parts.hold), signal),
       labels: async (image) => (await options.images.labelsOf?.(image)) ?? {},
       async stage(deployment, _packagesFrom, signal) {
         await options.images.treeOf(deployment.image, signal);
@@ -493,6 +494,7 @@ function directoryParts({
     files,
     model,
     locate,
+    hold,
     follow: (path: string) => resolveInRoot(root, path, mounts, true),
     /** For what lies where users of the machine may write. */
     heldDisk: held,

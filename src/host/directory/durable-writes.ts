@@ -141,9 +141,10 @@ const isGivenAway = ({ uid, gid }: { readonly uid: number; readonly gid: number 
   process.geteuid?.() === 0 && (uid !== 0 || gid !== 0);
 
 async function copyOwnership(disk: Disk, from: string, to: string): Promise<void> {
-  const { mode, uid, gid } = await fs.lstat(from);
-  if (isGivenAway({ uid, gid })) await disk.chown(to, uid, gid);
-  await disk.chmod(to, mode & 0o7777);
+  const stat = await fs.lstat(from);
+  if (isGivenAway(stat)) await disk.chown(to, stat.uid, stat.gid);
+  // An earlier release unpacked images with set-user-id bits, for which nothing runs their programs.
+  await disk.chmod(to, stat.mode & (stat.isFile() ? 0o1777 : 0o7777));
 }
 
 /** Removes a tree; what is not there is no error. */

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { hostPaths } from "../../api/names.ts";
 import type { ImageLayer, PodImages } from "../pod-images.ts";
 import { readTextIfThere } from "./durable-writes.ts";
+import { heldBelow } from "./held-disk.ts";
 import { type PullSettings, pullSettings } from "./pull-settings.ts";
 import { machineMounts, resolveInRoot } from "./root-folder.ts";
 
@@ -30,13 +31,15 @@ export function directoryPodImages({
   readonly folder: ImageFolder;
 }): PodImages {
   const mounts = machineMounts(directory);
-  const locate = (path: string) => resolveInRoot(join(directory, "rootfs"), path, mounts, true);
+  const root = join(directory, "rootfs");
+  const locate = (path: string) => resolveInRoot(root, path, mounts, true);
+  const settings = () => pullSettings(locate, heldBelow(...Object.values(mounts), root));
   return {
     has: (image) => folder.has(image),
-    layersOf: async (image, signal) => folder.layersOf(image, await pullSettings(locate), signal),
+    layersOf: async (image, signal) => folder.layersOf(image, await settings(), signal),
     async pull(image, signal) {
       const list = (await readTextIfThere(await locate(hostPaths.pinnedImages))) ?? "";
-      await folder.pull(image, await pullSettings(locate), (one) => list.includes(JSON.stringify(one)), signal);
+      await folder.pull(image, await settings(), (one) => list.includes(JSON.stringify(one)), signal);
     },
     async space() {
       const { bavail, bsize } = await statfs(directory);

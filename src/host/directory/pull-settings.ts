@@ -1,7 +1,8 @@
 import { basename } from "node:path";
 import * as fs from "node:fs/promises";
 import { isAbsent } from "../../ports/absent-file.ts";
-import { readTextIfThere } from "./durable-writes.ts";
+import type { DiskHold } from "./held-disk.ts";
+import { readRegular } from "./read-regular.ts";
 
 /**
  * Auth files in the order in which they count (spec of the reference: /run/ostree/auth.json leads to the merged pull
@@ -21,9 +22,21 @@ const isJson = (text: string): boolean => {
   }
 };
 
-/** What a machine says about pulling images. `locate` follows links to their end, inside of the machine. */
-export async function pullSettings(locate: (path: string) => Promise<string>): Promise<PullSettings> {
-  const file = async (path: string) => readTextIfThere(await locate(path));
+/**
+ * What a machine says about pulling images. `locate` follows links to their end, inside of the machine; what it found is read
+ * as `hold` holds it, so that a link that comes after that leads nowhere.
+ */
+export async function pullSettings(locate: (path: string) => Promise<string>, hold: DiskHold): Promise<PullSettings> {
+  const file = async (path: string): Promise<string | undefined> => {
+    const real = await locate(path);
+    try {
+      const { contents } = await hold(real, (at) => readRegular(at, { name: real }));
+      return new TextDecoder("utf-8", { ignoreBOM: true }).decode(contents);
+    } catch (error) {
+      if (isAbsent(error) || (error as NodeJS.ErrnoException).code === "ELOOP") return undefined;
+      throw error;
+    }
+  };
   let auth: string | undefined;
   for (const path of authFiles) {
     const text = auth === undefined ? await file(path) : undefined;

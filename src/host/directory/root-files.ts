@@ -158,20 +158,25 @@ export function rootFiles({ locate, disk, hold, owners, recordPath, clock }: Roo
    * @returns the folders of ours in which names have come.
    */
   async function makeFolders(missing: ReadonlyMap<string, Missing>): Promise<readonly string[]> {
-    const tops = [...missing.keys()].filter((folder) => !missing.has(dirname(folder)));
+    const chains = new Map<string, [string, Missing][]>();
+    // Those above come first.
+    for (const [folder, wanted] of [...missing].sort(([a], [b]) => (a < b ? -1 : 1))) {
+      const chain = chains.get(dirname(folder)) ?? [];
+      chains.set(folder, chain);
+      chain.push([folder, wanted]);
+    }
     const touched: string[] = [];
-    for (const top of tops)
-      touched.push(await namingFailure(missing.get(top)?.path ?? top, () => makeFolder(top, missing)));
+    for (const chain of new Set(chains.values())) {
+      const [top = "", { path } = { path: "" }] = chain[0] ?? [];
+      touched.push(await namingFailure(path, () => makeFolder(top, chain)));
+    }
     return touched;
   }
 
   /** @returns the folder in which the name has come. */
-  async function makeFolder(top: string, missing: ReadonlyMap<string, Missing>): Promise<string> {
+  async function makeFolder(top: string, chain: readonly (readonly [string, Missing])[]): Promise<string> {
     const real = await locate(top);
     const temporary = temporaryOf(real);
-    const chain = [...missing]
-      .filter(([folder]) => folder === top || folder.startsWith(`${top}/`))
-      .sort(([a], [b]) => (a < b ? -1 : 1));
     const gifts: Gift[] = chain.map(([folder, { path, own }]) => ({
       at: temporary + folder.slice(top.length),
       as: real + folder.slice(top.length),
@@ -257,7 +262,8 @@ export function rootFiles({ locate, disk, hold, owners, recordPath, clock }: Roo
   async function remember(folders: readonly string[], paths: readonly string[]): Promise<void> {
     const at = await recordPath();
     const record = await readJson(at, nothingMade);
-    const tops = folders.filter((folder) => !folders.includes(dirname(folder)));
+    const all = new Set(folders);
+    const tops = folders.filter((folder) => !all.has(dirname(folder)));
     await storeJson(disk, at, {
       v: 1,
       folders: [...new Set([...record.folders, ...folders])],

@@ -8,6 +8,7 @@ import { directoryHost, directoryMachine } from "./directory-host.ts";
 import { type Disk, systemDisk } from "./disk.ts";
 import { type DiskHold, heldBelow, heldDisk } from "./held-disk.ts";
 import { realOwners } from "./ownership.ts";
+import { pullSettings } from "./pull-settings.ts";
 import { mostFileBytes } from "./read-regular.ts";
 import { entryAt, rootFiles } from "./root-files.ts";
 import { resolveInRoot } from "./root-folder.ts";
@@ -144,6 +145,27 @@ describe.skipIf(process.getuid?.() !== 0)("in a folder of a user of the machine"
         return work(at);
       });
     expect(await files(held).read(keys, never)).toMatchObject({ contents: Buffer.from("ssh-ed25519 AAAA") });
+  });
+
+  test("a key that becomes a link, or lies behind one, after it was resolved is not read [host-unsafe-17]", async () => {
+    const key = "/home/core/.ssh/key";
+    const put = () => fs.writeFile(join(root, "var/home/core/.ssh/key"), "a key");
+    const settings = (hold: DiskHold) => pullSettings((path) => resolveInRoot(root, path, {}, true), hold);
+    await put();
+    expect(await (await settings(heldBelow(root))).file(key)).toBe("a key");
+    const swaps = [
+      () => replaced(".ssh/key", (at) => fs.symlink(join(root, "etc/shadow"), at)),
+      () => replaced(".ssh", (at) => fs.symlink(join(root, "etc"), at)),
+    ];
+    for (const swap of swaps) {
+      const { file } = await settings(async (path, work) => {
+        if (path.endsWith("/key")) await swap();
+        return heldBelow(root)(path, work);
+      });
+      expect(await file(key)).toBeUndefined();
+      await fs.rm(join(root, "var/home/core/.ssh/key"), { force: true });
+      if ((await fs.lstat(join(root, "var/home/core/.ssh"))).isDirectory()) await put();
+    }
   });
 
   test("a file that becomes a link between check and read is not followed [host-unsafe-8]", async () => {

@@ -483,6 +483,8 @@ describe("commands of a machine", () => {
 
   test.for([
     ["pull https://user:canary@registry/x", "pull https://***@registry/x"],
+    ["proxy http://user:canary@canary@proxy:3128/x: refused", "proxy http://***@proxy:3128/x: refused"],
+    ["at https://registry/x and user@host", "at https://registry/x and user@host"],
     ['"auth": "canary"', '"auth": "***"'],
     ["Authorization: Bearer canary", "Authorization: ***"],
     ["password=canary", "password=***"],

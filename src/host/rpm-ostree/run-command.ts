@@ -128,7 +128,8 @@ const tailLength = 2048;
 /** What tools print of credentials, should they: in addresses, headers, JSON, and password hashes (crypt(5)). */
 export const redacted = (text: string): string =>
   text
-    .replaceAll(/(:\/\/)[^/\s@]+@/g, "$1***@")
+    // A password may hold an @: up to the last one before the path.
+    .replaceAll(/(:\/\/)[^/\s]+@/g, "$1***@")
     .replaceAll(
       /\b(authorization|password|passwd|token|identitytoken|auth)(["']?\s*[:=]\s*["']?)((basic|bearer)\s+)?[^\s"',]+/gi,
       "$1$2***",

@@ -162,7 +162,8 @@ function treeWriter(target: string, limits: UnpackLimits) {
   }
 
   /**
-   * Sets mode and owner of an open file. Without root it sets the mode bits that this user needs, and records the rest.
+   * Sets mode and owner of an open file or folder. Without root it sets the mode bits that this user needs, and records the
+   * rest. No file is set-user-id or set-group-id: users of this machine may reach the tree, whose programs nothing runs here.
    */
   async function give(
     handle: fs.FileHandle,
@@ -170,7 +171,8 @@ function treeWriter(target: string, limits: UnpackLimits) {
     { mode, uid, gid }: LayerOwner,
     ours: number,
   ): Promise<void> {
-    const possible = mayChown ? mode : (mode & 0o777) | ours;
+    const isFile = (await handle.stat()).isFile();
+    const possible = mayChown ? mode & (isFile ? 0o1777 : 0o7777) : (mode & 0o777) | ours;
     if (mayChown) await handle.chown(uid, gid);
     else if (uid !== 0 || gid !== 0 || mode !== possible) owed.set(path, { mode, uid, gid });
     await handle.chmod(possible); // After chown, which takes the set-user-id bit away.
