@@ -3,7 +3,7 @@ import { utf8ToBytes } from "@noble/hashes/utils.js";
 import { countWork } from "../../../test/support/count-work.ts";
 import { type NodeConfig, emptyNodeConfig } from "../config/node-config.ts";
 import type { OriginalEntry } from "./observed-content.ts";
-import { originalUnit, unitGap } from "./unit-gap.ts";
+import { unitGap } from "./unit-gap.ts";
 
 const at = (path: string) => `/etc/systemd/system/${path}`;
 const wants = (name: string) => at(`multi-user.target.wants/${name}`);
@@ -213,33 +213,4 @@ test("units are compared in time in proportion to them and to the files [machine
   };
   expect(gapOf(9)().after).toHaveLength(9);
   expect(await countWork(gapOf(160))).toBeLessThan(3 * (await countWork(gapOf(80))));
-});
-
-test("links that an earlier release made by Also= are no original ones [machine-unit-gap-4]", () => {
-  const socket = at("sockets.target.wants/a.socket");
-  const other = at("other.target.wants/a.socket");
-  const node = (links: Readonly<Record<string, Readonly<Record<string, string>>>> | undefined) => ({
-    enablement: new Map([["a.socket", "enabled"]]),
-    links: new Map([
-      [socket, "/usr/lib/systemd/system/a.socket"],
-      [other, "/usr/lib/systemd/system/a.socket"],
-    ]),
-    shippedUnits: new Map([
-      ["a.service", `${vendor}Also=a.socket\n`],
-      ["a.socket", "[Socket]\nListenStream=/run/a\n[Install]\nWantedBy=sockets.target\n"],
-    ]),
-    originals: {
-      paths: {},
-      enablement: { "a.service": "disabled" },
-      ...(links === undefined ? {} : { links }),
-      passwords: {},
-      kernelArguments: [],
-      ownKernelArguments: [],
-    },
-    previous: { ...emptyNodeConfig, enablement: new Map([["a.service", { enabled: true, installable: true }]]) },
-  });
-  const ofOthers = { [other]: "/usr/lib/systemd/system/a.socket" };
-  expect(originalUnit("a.socket", node(undefined))).toEqual({ enablement: "enabled", links: ofOthers });
-  // This release records which links were there.
-  expect(originalUnit("a.socket", node({ "a.service": {} })).links).toHaveProperty([socket]);
 });

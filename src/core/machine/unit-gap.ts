@@ -265,38 +265,17 @@ const linksOf = (units: readonly string[], { links, originals }: Pick<ObservedUn
     .map(([path, target]): InstallLink => ({ path, target }))
     .filter((link) => !(link.path in originals.paths) && units.some((unit) => concernsUnit(link, unit)));
 
-/**
- * Links that earlier releases may have made, by `Also=` of units whose links they did not record: these count as no
- * original ones.
- */
-function unrecordedLinks({
-  originals,
-  previous,
-  shippedUnits = new Map(),
-}: ObservedUnits): ReadonlyMap<string, string> {
-  const links = new Map<string, string>();
-  if (previous === undefined) return links;
-  const find = findUnitIn(previous, shippedUnits);
-  for (const [name, { enabled }] of previous.enablement)
-    if (enabled === true && name in originals.enablement && originals.links?.[name] === undefined)
-      for (const { path, target } of enablingOf(name, find).links) links.set(path, target);
-  return links;
-}
-
 /** What to record of a unit before it is managed. Links that other managed units got are not its original ones. */
 export function originalUnit(
   name: string,
-  node: ObservedUnits,
+  node: Pick<ObservedUnits, "enablement" | "links" | "originals">,
 ): { readonly enablement: string; readonly links: Readonly<Record<string, string>> } {
   const { originals } = node;
   const is = node.enablement.get(name) ?? "absent";
   const recorded = Object.entries(originals.links ?? {});
   const now = linksOf([name], node);
-  const unrecorded = unrecordedLinks(node);
   const untouched = now.filter(
-    (link) =>
-      unrecorded.get(link.path) !== link.target &&
-      !recorded.some(([other, links]) => concernsUnit(link, other) && links[link.path] !== link.target),
+    (link) => !recorded.some(([other, links]) => concernsUnit(link, other) && links[link.path] !== link.target),
   );
   const changed = recorded.flatMap(([, links]) =>
     Object.entries(links)
