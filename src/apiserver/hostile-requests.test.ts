@@ -1,9 +1,8 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
 import { describe, expect, test } from "vitest";
+import { collectGarbage } from "../../test/support/collect-garbage.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { HttpHandler } from "../ports/http.ts";
 import { silentLogger } from "../ports/logger.ts";
@@ -13,15 +12,12 @@ import { kubernetesYaml } from "../core/text/kubernetes-yaml.ts";
 import { readYaml, yamlLimitCharacters } from "./http/request-body.ts";
 import { isTooLong } from "./requests/reads.ts";
 import { sqliteStore } from "./node/sqlite-store.ts";
-import { Turns } from "./node/turns.ts";
+import { Turns, eventLoop } from "./node/turns.ts";
 import { yamlHeapMb } from "./node/yaml-threads.ts";
 import { type ApiServer, type ApiServerOptions, createApiServer } from "./server.ts";
 import { formats } from "./schema/formats.ts";
 import { memoryStore } from "./storage/memory-store.ts";
 import { defaultRoom } from "./storage/room.ts";
-
-setFlagsFromString("--expose-gc");
-const collectGarbage = runInNewContext("gc") as () => void;
 
 const rbac = "/apis/rbac.authorization.k8s.io/v1";
 const maps = "/api/v1/namespaces/default/configmaps";
@@ -1027,11 +1023,7 @@ test("who has too many requests that wait is told to come later [apiserver-hosti
 });
 
 test("of many long lists beside each other only one of a user is half made, and none of who went away [apiserver-hostile-48]", async () => {
-  const turns = new Turns({
-    monotonic: () => performance.now(),
-    next: (run) => void Promise.resolve().then(() => process.nextTick(run)),
-    afterwards: (run) => void setImmediate(run),
-  });
+  const turns = new Turns(eventLoop(() => performance.now()));
   const halfMade = new Set<AbortSignal>();
   let most = 0;
   const server = start({

@@ -6,6 +6,7 @@ import type { Forward } from "../ports/forward.ts";
 import type { Ports } from "../ports/index.ts";
 import { type LinkedSignal, linkedSignal } from "../ports/linked-signal.ts";
 import type { Child, Processes } from "../ports/process.ts";
+import { whenAborted } from "../ports/when-aborted.ts";
 import { bootstrapFolders, bootstrapPointer, bootstrapServer, renderBootstrap } from "./bootstrap.ts";
 import { type ClusterRegistry, clusterRegistry } from "./cluster-registry.ts";
 import { type ClusterCredentials, clusterCredentials, hostCredentials } from "./credentials.ts";
@@ -141,11 +142,7 @@ export async function runCluster(
   signal.addEventListener("abort", onAbort, { once: true });
   try {
     onReady(await supervisor.start());
-    await new Promise<void>((resolve) => {
-      const stopping = supervisor.stopping.signal;
-      if (stopping.aborted) resolve();
-      else stopping.addEventListener("abort", () => resolve(), { once: true });
-    });
+    await whenAborted(supervisor.stopping.signal);
   } finally {
     await supervisor.stop();
   }
@@ -473,10 +470,7 @@ function nextHost(hosts: readonly HostRecord[], pool: string): HostRecord {
 async function stopAll(children: readonly Child[], options: Pick<UpOptions, "clock">): Promise<void> {
   for (const child of children) child.kill("SIGTERM");
   const deadline = options.clock.deadline(stopGraceMs);
-  await Promise.race([
-    Promise.all(children.map(({ exited }) => exited)),
-    new Promise((resolve) => deadline.signal.addEventListener("abort", resolve, { once: true })),
-  ]);
+  await Promise.race([Promise.all(children.map(({ exited }) => exited)), whenAborted(deadline.signal)]);
   deadline.cancel();
   for (const child of children) child.kill("SIGKILL");
   await Promise.all(children.map(({ exited }) => exited));

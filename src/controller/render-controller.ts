@@ -269,23 +269,13 @@ function refuseAll(pool: MachineConfigPool, { report }: Pick<Context, "report">)
 function refuse(
   pool: string,
   refusals: readonly RenderRefusal[],
-  { refused }: RenderMemory,
-  { report }: Pick<Context, "report">,
+  memory: RenderMemory,
+  context: Pick<Context, "report">,
 ): Outcome {
   const outdated = refusals.find(({ code }) => code === "OutdatedMember");
   if (outdated !== undefined) return waiting("OutdatedMember", outdated.reason, waitSeconds);
   const problem = sentence(refusals);
-  if (refused.get(pool) !== problem)
-    report({
-      book: `pool/${pool}`,
-      chapter: "Render",
-      path: "Refused",
-      mark: "begin",
-      level: "boundary",
-      reason: "RenderRefused",
-      message: problem,
-    });
-  refused.set(pool, problem);
+  reportRefusal(pool, "RenderRefused", problem, memory, context);
   return stalled("RenderRefused", `Failed to render configuration for pool ${pool}: ${problem}`);
 }
 
@@ -293,13 +283,20 @@ function refuse(
  * Reports that the name of a pool's rendered config is taken: the pool is not pointed at what somebody else wrote. The
  * deletion of that MachineConfig, or a change of it, has it judged again.
  */
-function refuseName(
+function refuseName(pool: string, rendered: string, memory: RenderMemory, context: Pick<Context, "report">): Outcome {
+  const problem = `the MachineConfig ${rendered} has other contents than those that the pool's MachineConfigs give: somebody else made or changed it; delete it, and it is made again (if machines use it, bring them to another configuration first)`;
+  reportRefusal(pool, "RenderedNameTaken", problem, memory, context);
+  return stalled("RenderedNameTaken", problem);
+}
+
+/** Enters a refusal in the pool's book, once for each problem. */
+function reportRefusal(
   pool: string,
-  rendered: string,
+  reason: "RenderRefused" | "RenderedNameTaken",
+  problem: string,
   { refused }: RenderMemory,
   { report }: Pick<Context, "report">,
-): Outcome {
-  const problem = `the MachineConfig ${rendered} has other contents than those that the pool's MachineConfigs give: somebody else made or changed it; delete it, and it is made again (if machines use it, bring them to another configuration first)`;
+): void {
   if (refused.get(pool) !== problem)
     report({
       book: `pool/${pool}`,
@@ -307,11 +304,10 @@ function refuseName(
       path: "Refused",
       mark: "begin",
       level: "boundary",
-      reason: "RenderedNameTaken",
+      reason,
       message: problem,
     });
   refused.set(pool, problem);
-  return stalled("RenderedNameTaken", problem);
 }
 
 function reportRecovered(pool: string, { refused }: RenderMemory, { report }: Pick<Context, "report">): void {

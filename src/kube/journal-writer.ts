@@ -4,6 +4,7 @@ import { appendLines, ringLimits } from "../core/books/journal.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Logger } from "../ports/logger.ts";
 import { type Random, backedOff } from "../ports/random.ts";
+import { whenAborted } from "../ports/when-aborted.ts";
 import type { KubeClient } from "./kube-client.ts";
 import { KubeError, isConflict } from "./kube-error.ts";
 
@@ -146,9 +147,9 @@ class LineSender implements JournalWriter {
 
   async send(signal: AbortSignal): Promise<void> {
     if (signal.aborted) return;
-    const aborted = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
     // A send in progress may have started without the newest lines.
-    await Promise.race([Promise.resolve(this.#memory.sending).then(() => this.#trySending(signal)), aborted]);
+    const sent = Promise.resolve(this.#memory.sending).then(() => this.#trySending(signal));
+    await Promise.race([sent, whenAborted(signal)]);
   }
 
   get counts(): JournalWriter["counts"] {

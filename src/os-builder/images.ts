@@ -1,6 +1,7 @@
 import { McoError } from "../api/errors.ts";
 import { hostOfPullspec } from "../core/images/image-reference.ts";
 import type { Clock } from "../ports/clock.ts";
+import { whenAborted } from "../ports/when-aborted.ts";
 import type { ImageStore } from "../registry/image-store.ts";
 import type { ProxySettings } from "../registry/wire.ts";
 
@@ -122,7 +123,7 @@ export function withDeadlines(open: OpenImages, clock: Clock, stop: AbortSignal)
         const searched = search(key, image, (until) => images.readFiles(image, paths, until));
         const patience = clock.deadline(queryMs, signal);
         try {
-          const found = await Promise.race([searched.outcome, whenAborted(patience.signal)]);
+          const found = await Promise.race([searched.outcome, whenAborted(patience.signal).then(() => undefined)]);
           signal.throwIfAborted();
           if (found === undefined) throw unreachable(image, undefined, "its layers are still being read");
           if (searches.get(key) === searched) searches.delete(key);
@@ -148,9 +149,3 @@ export function withDeadlines(open: OpenImages, clock: Clock, stop: AbortSignal)
     };
   };
 }
-
-const whenAborted = (signal: AbortSignal) =>
-  new Promise<undefined>((resolve) => {
-    if (signal.aborted) resolve(undefined);
-    signal.addEventListener("abort", () => resolve(undefined), { once: true });
-  });

@@ -9,6 +9,7 @@ import { type Report, createReport } from "../kube/report.ts";
 import type { Files } from "../ports/files.ts";
 import type { Ports } from "../ports/index.ts";
 import { keepListening } from "../ports/keep-listening.ts";
+import { whenAborted } from "../ports/when-aborted.ts";
 import type {
   ConfigAnswer,
   ConfigHandler,
@@ -165,7 +166,7 @@ export async function runServer(options: RunServerOptions, signal: AbortSignal):
     return metricsText([...families, ...journalFamilies("server", journal.counts?.dropped ?? 0)]);
   };
   const beside = [follow, certificate.watchEnd(signal), ...listenBeside(options, { text, answer }, signal)];
-  await ended(signal);
+  await whenAborted(signal);
   await listener.close(options.graceMs ?? defaultGraceMs);
   const deadline = clock.deadline(2000);
   await credentials.flush(deadline.signal);
@@ -400,9 +401,3 @@ function troubles(pools: ReadonlyMap<string, string>, all: number): readonly str
   for (const reason of pools.values()) reasons.set(reason, (reasons.get(reason) ?? 0) + 1);
   return [...reasons].map(([reason, count]) => `${reason}: ${count} of ${all} pools`);
 }
-
-const ended = (signal: AbortSignal) =>
-  new Promise<void>((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener("abort", () => resolve(), { once: true });
-  });

@@ -34,6 +34,7 @@ import { keepListening } from "../ports/keep-listening.ts";
 import type { Listen, TlsFiles } from "../ports/listener.ts";
 import { linkedSignal } from "../ports/linked-signal.ts";
 import { backedOff } from "../ports/random.ts";
+import { whenAborted } from "../ports/when-aborted.ts";
 import type { BookStore } from "./book-store.ts";
 import { buildsChild, nodesChild, poolsChild } from "./books-child.ts";
 import type { KeeperChild, ChildContext, ChildNews } from "./child.ts";
@@ -183,7 +184,7 @@ export class StateController {
       this.#wake();
       for (const listener of this.#settingsListeners) listener();
     });
-    await Promise.race([Promise.all([maps.synced, settingsOf.synced]), ended(term)]);
+    await Promise.race([Promise.all([maps.synced, settingsOf.synced]), whenAborted(term)]);
     const writer = new ConditionWriter(this.#options, settingsOf);
     let problems = "";
     try {
@@ -454,9 +455,3 @@ class ConditionWriter {
     );
   }
 }
-
-const ended = (signal: AbortSignal) =>
-  new Promise<void>((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener("abort", () => resolve(), { once: true });
-  });

@@ -1,11 +1,7 @@
-import { setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
 import { expect, test } from "vitest";
+import { collectGarbage } from "../support/collect-garbage.ts";
 import { untilSeen } from "../support/until-seen.ts";
 import { simulate } from "./simulation.ts";
-
-setFlagsFromString("--expose-gc");
-const collectGarbage = runInNewContext("gc") as () => void;
 
 async function run(seed: number): Promise<WeakRef<object>> {
   const { simulation } = await simulate({ seed, controlPlane: 1, workers: 2, stormMs: 5 * 60_000 });

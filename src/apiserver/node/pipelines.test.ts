@@ -1,15 +1,11 @@
 import { once } from "node:events";
-import { setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
 import { connect, type TLSSocket } from "node:tls";
 import { afterEach, beforeAll, expect, test } from "vitest";
+import { collectGarbage } from "../../../test/support/collect-garbage.ts";
 import { type TestAuthority, testAuthority } from "../../../test/support/test-pki.ts";
 import { systemClock } from "../../ports/node/index.ts";
 import { listen } from "./listener.ts";
 import { Pipelines, pipelineLimits } from "./pipelines.ts";
-
-setFlagsFromString("--expose-gc");
-const collectGarbage = runInNewContext("gc") as () => void;
 
 let authority: TestAuthority;
 const closers: (() => unknown)[] = [];

@@ -11,7 +11,7 @@ import { kubeletLogs } from "./kubelet-logs.ts";
 import { listen, type Listener } from "./listener.ts";
 import { sqliteStore } from "./sqlite-store.ts";
 import { pemTokenKeys } from "./token-keys.ts";
-import { Turns } from "./turns.ts";
+import { Turns, eventLoop } from "./turns.ts";
 import { httpsWebhookCaller } from "./webhook-caller.ts";
 import { yamlInThreads } from "./yaml-threads.ts";
 
@@ -78,12 +78,7 @@ export async function serveApiServer(options: ServeOptions): Promise<RunningApiS
               return stored === undefined ? undefined : (JSON.parse(stored.value) as KubeObject);
             },
           }));
-    const turns = new Turns({
-      monotonic: () => clock.monotonic(),
-      // Ticks come after all promises, and before what has arrived.
-      next: (run) => void Promise.resolve().then(() => process.nextTick(run)),
-      afterwards: (run) => void setImmediate(run),
-    });
+    const turns = new Turns(eventLoop(() => clock.monotonic()));
     server = createApiServer({
       store,
       clock,

@@ -11,6 +11,14 @@ export interface Loop {
   afterwards(run: () => void): void;
 }
 
+/** The event loop of this process. */
+export const eventLoop = (monotonic: () => number): Loop => ({
+  monotonic,
+  // Ticks come after all promises, and before what has arrived.
+  next: (run) => void Promise.resolve().then(() => process.nextTick(run)),
+  afterwards: (run) => void setImmediate(run),
+});
+
 /** How long a share is known for the time that it took: of what is older, half as much counts for each such while. */
 const memoryMs = 1_000;
 

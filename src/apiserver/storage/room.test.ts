@@ -1,11 +1,7 @@
-import { setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
 import { describe, expect, test } from "vitest";
+import { collectGarbage } from "../../../test/support/collect-garbage.ts";
 import type { KubeObject } from "../schema/contract.ts";
 import { defaultRoom, roomIn, weightOf } from "./room.ts";
-
-setFlagsFromString("--expose-gc");
-const collectGarbage = runInNewContext("gc") as () => void;
 
 const many = (count: number, make: (index: number) => string) =>
   Array.from({ length: count }, (_, index) => make(index));

@@ -5,6 +5,7 @@ import { isConflict, isNotFound } from "../../kube/kube-error.ts";
 import { type ObjectChange, WatchCache } from "../../kube/watch-cache.ts";
 import { WorkQueue } from "../../kube/work-queue.ts";
 import type { Ports } from "../../ports/index.ts";
+import { whenAborted } from "../../ports/when-aborted.ts";
 import { type Item, type OwnerState, collectGarbage, isWaitingForDependents } from "./collect-garbage.ts";
 import { type ServedKind, groupOf, kindId, servedKinds } from "./served-kinds.ts";
 
@@ -278,10 +279,7 @@ export async function runGarbageCollector(options: GarbageCollectorOptions, sign
     });
   };
   requestRefresh();
-  await new Promise<void>((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener("abort", () => resolve(), { once: true });
-  });
+  await whenAborted(signal);
   queue.stop();
   await refreshing;
   await Promise.all([...monitors.values()].map(({ ended }) => ended));

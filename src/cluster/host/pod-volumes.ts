@@ -7,6 +7,7 @@ import {
   type Volume,
   kubernetes,
 } from "../../api/foreign/kubernetes.ts";
+import { foldersAbove } from "../../ignition/clean-path.ts";
 import type { KubeClient } from "../../kube/kube-client.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Files } from "../../ports/files.ts";
@@ -102,15 +103,14 @@ class WrittenFiles {
   async remove(path: string, wanted: ReadonlySet<string>): Promise<void> {
     const at = await this.#places.inPod(path);
     if ((await this.#files.stat(at))?.kind !== "directory") await this.#files.remove(at);
-    for (let above = upper(path); above !== "/" && !wanted.has(above); above = upper(above)) {
+    for (const above of foldersAbove(path)) {
+      if (wanted.has(above)) return;
       const folder = await this.#places.inPod(above);
       if ((await this.#files.list(folder)).length > 0) return;
       await this.#files.remove(folder);
     }
   }
 }
-
-const upper = (path: string): string => path.slice(0, path.lastIndexOf("/")) || "/";
 
 /**
  * Makes a pod's volumes without mount namespaces: each mount path exists below the pod's own root folder, and programs

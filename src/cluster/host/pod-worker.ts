@@ -11,6 +11,7 @@ import { linkedSignal } from "../../ports/linked-signal.ts";
 import type { Logger } from "../../ports/logger.ts";
 import type { Child, Processes } from "../../ports/process.ts";
 import { type Random, backedOff, jittered } from "../../ports/random.ts";
+import { whenAborted } from "../../ports/when-aborted.ts";
 import { PodPlaces, type PlacesOptions } from "./pod-places.ts";
 import { argumentsOf, containerProblem } from "./pod-problem.ts";
 import { type HeldToken, podFieldOf, removeSecrets, writeVolumes } from "./pod-volumes.ts";
@@ -198,10 +199,7 @@ export class PodWorker {
     if (graceMs > 0) {
       for (const child of children) child.kill("SIGTERM");
       const deadline = this.#options.clock.deadline(graceMs);
-      await Promise.race([
-        gone,
-        new Promise((resolve) => deadline.signal.addEventListener("abort", resolve, { once: true })),
-      ]);
+      await Promise.race([gone, whenAborted(deadline.signal)]);
       deadline.cancel();
     }
     for (const child of children) child.kill("SIGKILL");
