@@ -175,7 +175,7 @@ function decide(
   const budgets = { ofConditions: { left: conditionsLimit }, ofValidations: { left: objectLimit } };
   // Conditions are asked before the namespace is looked up: k8s.io/apiserver
   // pkg/admission/plugin/policy/validating/validator.go (master).
-  const before = { ...context, namespaceObject: toCel({}) };
+  const before: Record<string, unknown> = { ...context, namespaceObject: toCel({}) };
   context["variables"] = lazily(variables, context, budgets.ofValidations);
   before["variables"] = lazily(variables, before, budgets.ofConditions);
   for (const condition of conditions) {
