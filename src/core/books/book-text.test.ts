@@ -600,3 +600,24 @@ test("the list of books says how each is, and that there are none", () => {
     ]),
   ).toBe("cluster        3 chapters, Idle\nnode/worker-0  1 chapter, Drift, only in journals\n");
 });
+
+test("a chapter that was withdrawn says so [books-book-text-17]", () => {
+  const spec = {
+    book: "node/worker-0",
+    chapter: "Update",
+    run: "rendered-worker-a",
+    number: 6,
+    startedAt: "2026-01-02T10:00:00Z",
+    endedAt: "2026-01-02T10:00:23Z",
+    state: "Closed",
+    outcome: "NotRequired",
+    message: "Lines that came later show that this is no chapter of its own: what was in it is in the others.",
+    confidence: "Observed",
+    sections: [],
+    entries: [],
+    dropped: 0,
+    through: [],
+  } as const;
+  const book = readBook({ books: [], chapters: [{ spec }], journals: [] }, "node/worker-0", now);
+  expect(bookText(book, { now })).toContain(`: NotRequired\n   ${spec.message}\n`);
+});
