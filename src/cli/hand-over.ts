@@ -44,7 +44,10 @@ export async function handOver(options: HandOverOptions, signal: AbortSignal): P
     } catch (error) {
       signal.throwIfAborted();
       if (isForbidden(error)) throw error;
-      log[failures === attemptsInSilence ? "info" : "debug"]({ error }, "the cluster does not take the bootstrap's journal yet");
+      log[failures === attemptsInSilence ? "info" : "debug"](
+        { error },
+        "the cluster does not take the bootstrap's journal yet",
+      );
       await clock.sleep(retryMs, signal);
     }
   }
