@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { bootstrapReports } from "../../../test/support/bootstrap-reports.ts";
 import { LineWriter, morning, reportedUpdate } from "../../../test/support/line-writer.ts";
 import type { JournalLine } from "../../api/books/journal-line.ts";
+import type { MachineStateChapter } from "../../api/books/machine-state-chapter.ts";
 import { bookText, booksText, lineText } from "./book-text.ts";
 import { foldBook } from "./fold-book.ts";
 import { bookNames, readBook, readBooks } from "./read-book.ts";
@@ -602,7 +603,8 @@ test("the list of books says how each is, and that there are none", () => {
 });
 
 test("a chapter that was withdrawn says so [books-book-text-17]", () => {
-  const spec = {
+  const message = "Lines that came later show that this is no chapter of its own: what was in it is in the others.";
+  const spec: MachineStateChapter["spec"] = {
     book: "node/worker-0",
     chapter: "Update",
     run: "rendered-worker-a",
@@ -611,13 +613,13 @@ test("a chapter that was withdrawn says so [books-book-text-17]", () => {
     endedAt: "2026-01-02T10:00:23Z",
     state: "Closed",
     outcome: "NotRequired",
-    message: "Lines that came later show that this is no chapter of its own: what was in it is in the others.",
+    message,
     confidence: "Observed",
     sections: [],
     entries: [],
     dropped: 0,
     through: [],
-  } as const;
+  };
   const book = readBook({ books: [], chapters: [{ spec }], journals: [] }, "node/worker-0", now);
-  expect(bookText(book, { now })).toContain(`: NotRequired\n   ${spec.message}\n`);
+  expect(bookText(book, { now })).toContain(`: NotRequired\n   ${message}\n`);
 });
