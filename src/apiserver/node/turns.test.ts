@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Part } from "../access/shares.ts";
+import type { Part } from "../schema/contract.ts";
 import { Turns } from "./turns.ts";
 
 const partOf = (of: string): Part => (of.startsWith("node") ? "nodes" : of.startsWith("admin") ? "cluster" : "others");

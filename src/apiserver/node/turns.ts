@@ -1,5 +1,6 @@
 import type { UserTurns } from "../access/exchange.ts";
-import type { Part, Share } from "../access/shares.ts";
+import type { Share } from "../access/shares.ts";
+import type { Part } from "../schema/contract.ts";
 
 /** What {@link Turns} needs of the event loop. */
 export interface Loop {
