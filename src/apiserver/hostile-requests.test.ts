@@ -17,7 +17,7 @@ import { yamlHeapMb } from "./node/yaml-threads.ts";
 import { type ApiServer, type ApiServerOptions, createApiServer } from "./server.ts";
 import { formats } from "./schema/formats.ts";
 import { memoryStore } from "./storage/memory-store.ts";
-import { defaultRoom } from "./storage/room.ts";
+import { defaultRoom, roomIn } from "./storage/room.ts";
 
 const rbac = "/apis/rbac.authorization.k8s.io/v1";
 const maps = "/api/v1/namespaces/default/configmaps";
@@ -1212,6 +1212,55 @@ test("a policy about the creation of bindings judges them, as on the real server
   expect(await bind("wrong")).toEqual({ status: 422, text: expect.stringContaining("not that node") });
   expect((await bind("right")).status).toBe(201);
   expect(JSON.parse((await send(admin, "GET", `${pods}/p`)).text)).toMatchObject({ spec: { nodeName: "right" } });
+  server.close();
+});
+
+test("whatever tenants store, also in the namespace default, the suite and machines write Events about Nodes [apiserver-hostile-57]", async () => {
+  const server = start({ room: roomIn(16 * 1024 * 1024) });
+  const tenant = server.as({ name: "eve", groups: [] });
+  for (const name of ["one", "two", "three"])
+    await send(adminOf(server), "POST", "/api/v1/namespaces", { metadata: { name } });
+  for (const name of ["one", "two", "three", "default"]) await bind(server, name, "eve", "cluster-admin");
+  const account = "system:serviceaccount:openshift-machine-config-operator";
+  for (const name of [`${account}:machine-config-controller`, `${account}:machine-config-daemon`, "system:node:n"])
+    await bind(server, "default", name, "cluster-admin");
+  const eventAbout = (namespace: string, involvedObject: unknown, message: string) => ({
+    metadata: { generateName: "e", namespace },
+    involvedObject,
+    reason: "Reason",
+    message,
+    type: "Normal",
+    source: { component: "c" },
+  });
+  const write = (as: HttpHandler, namespace: string, involvedObject: unknown, message = "m".repeat(1_000)) =>
+    send(as, "POST", `/api/v1/namespaces/${namespace}/events`, eventAbout(namespace, involvedObject, message));
+  const node = { apiVersion: "v1", kind: "Node", name: "n" };
+  const long = { data: { long: "x".repeat(100_000) } };
+  const fill = async (next: () => Promise<Answer>) => {
+    for (let status = 201; status === 201;) ({ status } = await next());
+  };
+  for (const namespace of ["one", "two", "three", "default"]) {
+    await fill(() => write(tenant, namespace, { kind: "Pod", name: "p", namespace }, "m".repeat(1_024)));
+    for (const resource of ["configmaps", "secrets"])
+      await fill(() =>
+        send(tenant, "POST", `/api/v1/namespaces/${namespace}/${resource}`, {
+          metadata: { generateName: "m" },
+          ...(resource === "configmaps" ? long : { stringData: long.data }),
+        }),
+      );
+  }
+  await fill(() => write(tenant, "default", node));
+  const refused = await write(tenant, "default", node, "m");
+  expect([refused.status, refused.text]).toEqual([403, expect.stringContaining("leave no room")]);
+  const extra = { "authentication.kubernetes.io/node-name": ["n"] };
+  const writers = [
+    server.as({ name: "admin", groups: ["system:masters"] }),
+    server.as({ name: `${account}:machine-config-controller`, groups: [], extra }),
+    server.as({ name: `${account}:machine-config-daemon`, groups: [], extra }),
+    server.as({ name: "system:node:n", groups: ["system:nodes"] }),
+  ];
+  for (const [index, writer] of writers.entries())
+    expect((await write(writer, "default", node)).status, String(index)).toBe(201);
   server.close();
 });
 
