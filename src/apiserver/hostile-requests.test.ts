@@ -8,14 +8,22 @@ import type { HttpHandler } from "../ports/http.ts";
 import { silentLogger } from "../ports/logger.ts";
 import { systemClock, systemRandom } from "../ports/node/index.ts";
 import { sharedSecretKeys } from "./access/service-account-tokens.ts";
+import { admissionChain } from "./admission/admission.ts";
 import { kubernetesYaml } from "../core/text/kubernetes-yaml.ts";
+import { representation } from "./http/representation.ts";
 import { readYaml, yamlLimitCharacters } from "./http/request-body.ts";
-import { isTooLong } from "./requests/reads.ts";
+import { parseTarget } from "./http/request-target.ts";
+import type { WatchStream } from "./http/watch-stream.ts";
+import { isTooLong, watchObjects } from "./requests/reads.ts";
 import { sqliteStore } from "./node/sqlite-store.ts";
 import { Turns, eventLoop } from "./node/turns.ts";
 import { yamlHeapMb } from "./node/yaml-threads.ts";
 import { type ApiServer, type ApiServerOptions, createApiServer } from "./server.ts";
 import { formats } from "./schema/formats.ts";
+import { builtinDefinitions } from "./schema/kinds/builtin-kinds.ts";
+import { catalogOf } from "./schema/kinds/catalog.ts";
+import { Refusal } from "./schema/status.ts";
+import { liveObjects } from "./storage/live-objects.ts";
 import { memoryStore } from "./storage/memory-store.ts";
 import { defaultRoom, roomIn } from "./storage/room.ts";
 
@@ -1105,6 +1113,71 @@ test("a watch that begins with many objects takes turns, and misses nothing mean
   const [marker, added] = lines.slice(-3).map(({ object }) => Number(object.metadata.resourceVersion));
   expect(added).toBe((marker ?? 0) + 1);
   server.close();
+});
+
+test("a watch that takes long to begin loses no event, however many there are meanwhile [apiserver-hostile-58]", async () => {
+  const server = start({
+    watchBacklog: 10,
+    history: { memoryEvents: 5, storedEvents: 1_000 },
+    turns: {
+      begin: () => Promise.resolve("begun"),
+      goOn: async () => {
+        for (const name of many(40, (index) => `late${index}`))
+          await send(adminOf(server), "POST", maps, { metadata: { name } });
+      },
+    },
+  });
+  const admin = adminOf(server);
+  for (const name of many(501, (index) => `m${index}`)) await send(admin, "POST", maps, { metadata: { name } });
+  const controller = new AbortController();
+  const answer = await admin({ method: "GET", target: `${maps}?watch=1`, headers: {} }, controller.signal);
+  await send(admin, "POST", maps, { metadata: { name: "last" } });
+  controller.abort();
+  let text = "";
+  for await (const chunk of answer.body as AsyncIterable<string>) text += chunk;
+  const names = text
+    .trim()
+    .split("\n")
+    .map((line) => (JSON.parse(line) as { object: { metadata: { name: string } } }).object.metadata.name);
+  expect([names.length, new Set(names).size]).toEqual([501 + 40 + 1, 501 + 40 + 1]);
+  expect(names.slice(-3)).toEqual(["late38", "late39", "last"]);
+  server.close();
+});
+
+test("a watch that begins with more than one text holds is told to list in pages [apiserver-hostile-59]", async () => {
+  const live = liveObjects(memoryStore());
+  const catalog = catalogOf(builtinDefinitions);
+  const served = catalog.find("", "v1", "configmaps");
+  const target = parseTarget("GET", "/api/v1/namespaces/n/configmaps?watch=1");
+  if (served === undefined || target instanceof Refusal || target.form !== "resource") throw new Error("not found");
+  const object = { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "m", namespace: "n" } };
+  const key = { resource: "configmaps", namespace: "n", name: "m" };
+  // Nobody makes texts of these sizes for a test.
+  const json = { length: 3_000_000 } as unknown as string;
+  const watches = new Map<WatchStream, string>();
+  const begin = (count: number) =>
+    watchObjects(
+      {
+        live: { ...live, list: () => many(count, () => ({ key, revision: 1, object, json, weight: 1 })) },
+        catalog,
+        admission: admissionChain([]),
+        show: { ...representation(() => 0), object: () => "{}" },
+        clock: systemClock,
+        random: systemRandom,
+        log: silentLogger,
+        watches,
+      },
+      served,
+      target,
+      { method: "GET", target: "", headers: {} },
+      { signal: new AbortController().signal, turn: () => Promise.resolve() },
+    );
+  const refused = await begin(100);
+  expect(refused).toBeInstanceOf(Refusal);
+  expect(refused).toMatchObject({ status: { code: 413, message: expect.stringContaining("limit=500") } });
+  expect(watches.size).toBe(0);
+  expect(await begin(80)).toMatchObject({ status: 200 });
+  for (const watch of watches.keys()) watch.end();
 });
 
 test("a priority class that is named as what every object has is not found [apiserver-hostile-38]", async () => {
