@@ -195,6 +195,7 @@ export class WantObserver {
     const { trust, certificates, proxy } = surroundings(caches);
     const pool = config.spec.machineConfigPool.name;
     return {
+      pool,
       pull: authIn(caches, basePullSecretOf(config, caches), pool),
       push: authIn(caches, config.spec.renderedImagePushSecret.name, pool),
       registries: textOfFile(content, "/etc/containers/registries.conf"),
