@@ -48,5 +48,8 @@ export function apiGatesOf(chosen: ChosenFeatures | undefined): ReadonlySet<ApiG
   return new Set(names.filter(isOn));
 }
 
+/** Every feature: definitions that have all of them lose no field of any object. */
+export const allApiGates: ReadonlySet<ApiGate> = new Set(names);
+
 /** Those of a cluster that chose none. */
 export const defaultApiGates: ReadonlySet<ApiGate> = apiGatesOf(undefined);

@@ -9,7 +9,7 @@ import type { PoolFacts } from "../core/pool/pool-progress.ts";
 import { quarantineStep } from "../core/pool/quarantine.ts";
 import { exclusionRemedy } from "../core/pool/rollout-holds.ts";
 import type { Context } from "../kube/controller.ts";
-import { type Shared, describeNode, taintsOf } from "./mark-members.ts";
+import { type Shared, describeMachine, taintsOf } from "./mark-members.ts";
 import { type NodeChanges, type WrittenNode, writesAtOnce } from "./node-writes.ts";
 import { writesOfMachine } from "./refused-writes.ts";
 import { eachAtOnce } from "../ports/each-at-once.ts";
@@ -74,11 +74,14 @@ export async function giveTargets(
     const node = cluster.node(chosen)?.node;
     if (node === undefined) return;
     const changes = targetChanges(node, target, imageAnnotations(pair, node), topology);
-    const written = await writesOfMachine(chosen, shared, context, async () => {
-      // Write the pool, and what the daemon may read, before what follows from it.
-      await describeNode({ pool, members }, chosen, cluster, context, target);
-      return writes.change(node, changes, context);
-    });
+    // Write the pool, and what the daemon may read, before what follows from it.
+    const described = await describeMachine({ pool, members }, chosen, shared, context, target);
+    const written =
+      described === "written"
+        ? await writesOfMachine({ kind: "Node", name: chosen }, shared, context, () =>
+            writes.change(node, changes, context),
+          )
+        : described;
     if (written !== "written") {
       if (result !== "overtaken") result = written;
       return;
@@ -222,16 +225,19 @@ export async function keepQuarantine(
     cluster.refusing(name),
   );
   // A machine whose record its own object does not take is excluded all the same: what it says of itself decides.
-  const annotate = (node: string, changes: Readonly<Record<string, string | null>>) =>
-    writesOfMachine(node, shared, context, async () => {
+  const annotate = (node: string, changes: Readonly<Record<string, string | null>>) => {
+    const object = { kind: "MachineConfigNode", name: node } as const;
+    return writesOfMachine(object, shared, context, async () => {
       await kube.patch(
         MachineConfigNode,
         { name: node },
         { type: "merge", body: { metadata: { annotations: changes } } },
         { owner: fieldManagers.node, signal },
       );
+      shared.faults.wrote(object);
       return "written" as const;
     });
+  };
   const line = { about: pool, book: `pool/${name}`, chapter: "Rollout", run: target, mark: "note" } as const;
   for (const [node, record] of step.excluded) {
     await annotate(node, { [annotations.quarantineReported]: record });

@@ -83,14 +83,14 @@ export async function markMembers(
     const known = shared.cluster.node(node);
     if (known?.membership.verdict !== "member" || known.membership.pool !== name) return;
     try {
-      const described = await writesOfMachine(node, shared, context, async () => {
-        if ((await mark(known.node, marks, shared, context)) === "overtaken") {
-          waiting.add(node);
-          result = "overtaken";
-        }
-        await describeNode(facts, node, shared.cluster, context);
-        return "written";
-      });
+      const marked = await writesOfMachine({ kind: "Node", name: node }, shared, context, () =>
+        mark(known.node, marks, shared, context),
+      );
+      if (marked === "overtaken") {
+        waiting.add(node);
+        result = "overtaken";
+      }
+      const described = marked === "refused" ? marked : await describeMachine(facts, node, shared, context);
       // A refused write of a node has it compared again, which must not be at once.
       if (described !== "refused") return;
       failing += 1;
@@ -135,6 +135,21 @@ function markChanges(
   };
 }
 
+/** Has a MachineConfigNode say what is right of its machine, as {@link describeNode} does, and counts how that ended. */
+export function describeMachine(
+  facts: Pick<PoolFacts, "pool" | "members">,
+  name: string,
+  shared: Shared,
+  context: Context,
+  given?: string,
+): Promise<"written" | "refused"> {
+  const object = { kind: "MachineConfigNode", name } as const;
+  return writesOfMachine(object, shared, context, async () => {
+    if (await describeNode(facts, name, shared.cluster, context, given)) shared.faults.wrote(object);
+    return "written" as const;
+  });
+}
+
 /**
  * Maintains pool and target of a MachineConfigNode, and the record of the configurations that the machine was given.
  * The operator creates the objects. The node's own annotations prove nothing: only the target of the node's pool is
@@ -143,6 +158,7 @@ function markChanges(
  * @param given the target that the node is about to get. The MachineConfigNode shows and records it first, so that the
  *   daemon may read it even if the pool moves on before the daemon asks. Without `given`, the MachineConfigNode shows a
  *   target that was recorded last, and otherwise the node's annotation.
+ * @returns whether anything was written.
  */
 export async function describeNode(
   { pool: { metadata }, members }: Pick<PoolFacts, "pool" | "members">,
@@ -150,17 +166,19 @@ export async function describeNode(
   cluster: ClusterMembers,
   { caches, kube, signal }: Context,
   given?: string,
-): Promise<void> {
+): Promise<boolean> {
   const pool = metadata.name;
   const notes = cluster.node(name)?.node.metadata.annotations ?? {};
   const cached = caches.of(MachineConfigNode).get(name);
-  if (cached === undefined) return;
+  if (cached === undefined) return false;
   const change = (has: MachineConfigNode) => describedAs(has, { pool, target: members.target, notes, given });
   try {
     // The record adds to the one before: a cache that is behind must not undo what was given last.
-    await updateObject(kube, MachineConfigNode, { name }, change, { cached, owner: fieldManagers.node, signal });
+    const options = { cached, owner: fieldManagers.node, signal };
+    return (await updateObject(kube, MachineConfigNode, { name }, change, options)) !== cached;
   } catch (error) {
     if (!isNotFound(error)) throw error;
+    return false;
   }
 }
 

@@ -100,11 +100,12 @@ async function reconcilePool(pool: MachineConfigPool, memory: NodeMemory, contex
   const { name } = pool.metadata;
   // Anything not due at this time is checked again when it is, also if that happens during a write.
   const begunAt = memory.now();
-  const resent = await writes.resend(context, (machine, work) =>
-    memory.faults.rests(machine, begunAt)
+  const resent = await writes.resend(context, (machine, work) => {
+    const node = { kind: "Node", name: machine } as const;
+    return memory.faults.rests(node, begunAt)
       ? Promise.resolve("refused")
-      : writesOfMachine(machine, memory, context, work),
-  );
+      : writesOfMachine(node, memory, context, work);
+  });
   for (const other of cluster.pass(begunAt)) if (other !== name) memory.reconcile(other);
 
   const refused = await keepQuarantine(pool, memory, memory.choice, context);

@@ -22,7 +22,7 @@ export class NodeMemory {
   readonly faults = new WriteFaults();
   readonly writes = new NodeWrites(
     (name, node) => void this.putNode(name, node),
-    (name) => this.faults.wrote(name),
+    (name) => this.faults.wrote({ kind: "Node", name }),
   );
   readonly choice = new ChoiceMemory();
   readonly marks = new MarkMemory();

@@ -9,19 +9,21 @@ import { poolsOfSet } from "../core/pool/pinned-sets.ts";
 import { relevantOfNode, trimNode, trimPinnedImageSet } from "../core/pool/trim.ts";
 import { equalValues } from "../ignition/canonical.ts";
 import { type Context, type Controller, watching } from "../kube/controller.ts";
-import { isConflict, isNotFound } from "../kube/kube-error.ts";
+import { type KubeError, isConflict, isNotFound } from "../kube/kube-error.ts";
 import { type Outcome, done } from "../kube/outcome.ts";
 import { eachAtOnce } from "../ports/each-at-once.ts";
 import { SourceBuckets } from "../ports/source-buckets.ts";
 import { writesAtOnce } from "./node-writes.ts";
 import { PinMachines } from "./pin-machines.ts";
-import { type MachineWrites, WriteFaults, writesOfMachine } from "./refused-writes.ts";
+import { type MachineWrites, WriteFaults, reportNotWritten, writesOfMachine } from "./refused-writes.ts";
 import { claims } from "./report-pool.ts";
 
 /** The only key: it decides about all machines at once. */
 const everyMachine = "machines";
 /** How many machines are given something in one pass. */
 const grantsAtOnce = 200;
+/** Turns of one machine in a row that another writer of its Node was faster than, from which that is reported. */
+const overtakenInARow = 3;
 
 /**
  * Gives machines the sets of their pool, with the permission to fetch them: to a few of the whole cluster at the same
@@ -61,8 +63,7 @@ export function pinnedImageSlotsController(): Controller {
       const { caches, clock } = context;
       reportUnmatched(unmatched, context);
       const settings = pinsAtOnce(caches.of(MachineConfiguration).get(objects.machineConfiguration));
-      const pools = machines.pools(caches);
-      const turns = machines.turns(pools, caches, clock.now());
+      const { pools, turns } = machines.observe(caches, clock.now());
       const decision = decideSlots(pools, settings.most, clock.now(), turns);
       const now = decision.grants.slice(0, grantsAtOnce);
       const memory: MachineWrites = {
@@ -80,14 +81,17 @@ export function pinnedImageSlotsController(): Controller {
       faults.begin();
       await eachAtOnce(now, writesAtOnce, async ({ node, grant }) => {
         // Also where the answer is lost, or the machine's Node has no room for it: then others are next.
-        const takeBack = machines.give(node, grant);
-        const written = await writesOfMachine(node, memory, context, async () => {
-          const isWritten = await give(node, pinGrantText(grant), context);
-          if (isWritten) faults.wrote(node);
-          else takeBack();
-          return isWritten;
+        const turn = machines.give(node, grant);
+        const object = { kind: "Node", name: node } as const;
+        const written = await writesOfMachine(object, memory, context, async () => {
+          const result = await give(node, pinGrantText(grant), context);
+          if (result === "written") {
+            faults.wrote(object);
+            turn.written();
+          } else if (turn.overtaken() >= overtakenInARow) reportNotWritten(node, result, memory, context);
+          return result;
         });
-        if (written === true) given += 1;
+        if (written === "written") given += 1;
       });
       faults.end();
       // Others remain, or another writer was first, of something that wakes nobody here.
@@ -102,11 +106,15 @@ export function pinnedImageSlotsController(): Controller {
 /**
  * Writes a grant; the watch shows it, and the next pass counts it.
  *
- * @returns `false`: the machine has changed since, and another pass decides.
+ * @returns an answer of the API server: the machine has changed since, and another pass decides.
  */
-async function give(name: string, text: string, { kube, caches, log, signal }: Context): Promise<boolean> {
+async function give(
+  name: string,
+  text: string,
+  { kube, caches, log, signal }: Context,
+): Promise<"written" | KubeError> {
   const node = caches.of(kubernetes.Node).get(name);
-  if (node === undefined) return true;
+  if (node === undefined) return "written";
   const { uid, resourceVersion } = node.metadata;
   try {
     await kube.patch(
@@ -118,11 +126,11 @@ async function give(name: string, text: string, { kube, caches, log, signal }: C
       },
       { owner: fieldManagers.pinnedImages, signal },
     );
-    return true;
+    return "written";
   } catch (error) {
     if (!isConflict(error) && !isNotFound(error)) throw error;
     log.debug({ node: name, error }, "pinned images not given now");
-    return false;
+    return error;
   }
 }
 

@@ -170,17 +170,20 @@ describe("a write that another one came before", () => {
 });
 
 describe("the turns of machines", () => {
-  test("a few machines of the cluster fetch at the same time, and the next one follows an answer [pinned-images-4]", async () => {
-    const machines = ["w0", "w1", "w2"];
-    const pins = await Pins.of(machines);
-    await pins.act(() =>
+  const oneAtOnce = (pins: Pins) =>
+    pins.act(() =>
       pins.harness.kube.create(MachineConfiguration, {
         apiVersion: MachineConfiguration.apiVersion,
         kind: MachineConfiguration.kind,
-        metadata: { name: "cluster", annotations: { [annotations.pinnedImagesAtOnce]: "1" } },
-        spec: { managementState: "Managed", logLevel: "Normal", operatorLogLevel: "Normal" },
+        metadata: { name: objects.machineConfiguration, annotations: { [annotations.pinnedImagesAtOnce]: "1" } },
+        spec: {} as never,
       }),
     );
+
+  test("a few machines of the cluster fetch at the same time, and the next one follows an answer [pinned-images-4]", async () => {
+    const machines = ["w0", "w1", "w2"];
+    const pins = await Pins.of(machines);
+    await oneAtOnce(pins);
     await pins.harness.pass(2000);
     await pins.set("a", "worker", "x");
     await pins.harness.pass(5000);
@@ -260,14 +263,7 @@ describe("the turns of machines", () => {
   test("a machine whose Node has no room for a turn keeps no other machine from one [pinned-images-10]", async () => {
     const pins = await Pins.of(["w0", "w1", "w2"]);
     const { harness } = pins;
-    await pins.act(() =>
-      harness.kube.create(MachineConfiguration, {
-        apiVersion: MachineConfiguration.apiVersion,
-        kind: MachineConfiguration.kind,
-        metadata: { name: objects.machineConfiguration, annotations: { [annotations.pinnedImagesAtOnce]: "1" } },
-        spec: {} as never,
-      }),
-    );
+    await oneAtOnce(pins);
     const { metadata } = await harness.node_("w0");
     const used = Object.entries(metadata.annotations ?? {}).reduce((sum, [a, b]) => sum + a.length + b.length, 0);
     await pins.act(() => harness.annotate("w0", { fill: "x".repeat(256 * 1024 - used - 4) }));
@@ -305,5 +301,76 @@ describe("the turns of machines", () => {
     expect(turns).toBe(1);
     await harness.pass(60_000);
     expect(turns).toBe(2);
+  });
+
+  test("a machine whose Node changes faster than a turn is written keeps no other machine from one [pinned-images-12]", async () => {
+    const machines = ["w0", "w1", "w2"];
+    const pins = await Pins.of(machines);
+    const { harness } = pins;
+    await oneAtOnce(pins);
+    let [isHostile, conflicts] = [true, 0];
+    harness.intercept = (next) => async (request, signal) => {
+      const isTurn = request.method === "PATCH" && (request.body ?? "").toString().includes('pinnedImageSets":');
+      if (isHostile && isTurn && request.target.includes("/nodes/w0")) {
+        conflicts += 1;
+        await harness.annotate("w0", { busy: String(conflicts) });
+      }
+      return next(request, signal);
+    };
+    await pins.set("a", "worker", "x");
+    await harness.pass(30_000);
+    expect(await pins.granted(machines)).toEqual(["w1"]);
+    await pins.answer("w1", "done");
+    await harness.pass(30_000);
+    expect(await pins.granted(machines)).toEqual(["w1", "w2"]);
+    await pins.answer("w2", "done");
+    await harness.pass(600_000);
+    // The first time another writer may have been faster; after that, it has one attempt a minute.
+    expect(conflicts).toBeGreaterThan(5);
+    expect(conflicts).toBeLessThan(15);
+    expect(harness.journal.lines.filter(({ reason }) => reason === "ChildFailing")).toEqual([]);
+    expect(await harness.events("MachineNotWritten")).toContainEqual(expect.stringContaining("written of w0"));
+    // Once it keeps still, it has its turn.
+    isHostile = false;
+    await harness.pass(120_000);
+    expect(await pins.granted(["w0"])).toEqual(["w0"]);
+  });
+
+  test("a machine that writes itself a turn has none for it [pinned-images-13]", async () => {
+    const machines = ["w0", "w1"];
+    const pins = await Pins.of(machines);
+    const { harness } = pins;
+    await oneAtOnce(pins);
+    await pins.set("a", "worker", "x");
+    await harness.pass(5000);
+    expect(await pins.granted(machines)).toEqual(["w0"]);
+    const own = await pins.grant("w0");
+    const at = Math.floor(harness.kernel.clock.now()) + 1_400_000;
+    await pins.act(() => harness.annotate("w1", { [annotations.pinnedImageSets]: JSON.stringify({ ...own, at }) }));
+    await harness.pass(10_000);
+    await pins.answer("w0", "done");
+    await harness.pass(10_000);
+    const given = await pins.grant("w1");
+    expect(given?.at).toBeLessThan(at);
+    expect(given).toMatchObject({ failures: 0, sets: own?.sets });
+  });
+
+  test("a turn that a machine dated later than now, before a controller began, ends with others [pinned-images-14]", async () => {
+    const machines = ["w0", "w1"];
+    const pins = await Pins.of(machines);
+    const { harness } = pins;
+    await oneAtOnce(pins);
+    await pins.set("a", "worker", "x");
+    await harness.pass(5000);
+    const own = await pins.grant("w0");
+    pins.stop();
+    await harness.pass(5000);
+    const at = Math.floor(harness.kernel.clock.now()) + 1_400_000;
+    await pins.act(() => harness.annotate("w0", { [annotations.pinnedImageSets]: JSON.stringify({ ...own, at }) }));
+    harness.start("another");
+    await harness.pass(1_450_000);
+    expect(await pins.granted(machines)).toEqual(["w0"]);
+    await harness.pass(120_000);
+    expect(await pins.granted(machines)).toEqual(machines);
   });
 });

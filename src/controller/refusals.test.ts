@@ -280,6 +280,30 @@ describe.for([
   );
 });
 
+test("a machine whose Node takes every write and whose MachineConfigNode takes none ends no pass of its pool with a failure [refusals-12]", async () => {
+  const { harness, first } = await updatedPool(["w0", "w1", "w2"]);
+  const patch = (body: object) =>
+    harness.act(() => harness.kube.patch(MachineConfigPool, { name: "worker" }, { type: "merge", body }));
+  await patch({ spec: { maxUnavailable: 2 } });
+  harness.intercept = (handler) => async (request, signal) => {
+    if (request.method !== "PATCH" || !request.target.includes("/machineconfignodes/w0"))
+      return handler(request, signal);
+    const body = { kind: "Status", apiVersion: "v1", metadata: {}, status: "Failure", message: "no", code: 403 };
+    return { status: 403, headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
+  };
+  await change(harness);
+  for (let turn = 0; turn < 8; turn += 1) {
+    await harness.act(() => harness.annotate("w0", { [annotations.controlPlaneTopology]: null }));
+    await harness.pass(30_000);
+  }
+  await finishEach(harness, ["w1", "w2"]);
+  const { target } = await harness.poolStatus("worker");
+  expect(await harness.desired("worker")).toEqual({ w0: first, w1: target, w2: target });
+  expect((await harness.node_("w0")).metadata.annotations).toHaveProperty([annotations.controlPlaneTopology]);
+  expect(harness.journal.lines.filter(({ reason }) => reason === "ChildFailing")).toEqual([]);
+  expect(await harness.events("MachineNotWritten")).toContainEqual(expect.stringContaining("written of w0"));
+});
+
 test("a machine that puts back each target that it is given fills its own book no more than machines that update [refusals-11]", async () => {
   const { harness, first } = await updatedPool(["w0", "w1"]);
   await change(harness);

@@ -12,6 +12,14 @@ const mostFailing = 3;
 /** Between attempts to write what only fails at one machine. */
 const restMs = 60_000;
 
+/** An object of a machine that controllers write: its Node, or its MachineConfigNode, which has the same name. */
+export interface MachineObject {
+  readonly name: string;
+  readonly kind: "Node" | "MachineConfigNode";
+}
+
+const keyOf = ({ name, kind }: MachineObject): string => `${kind}/${name}`;
+
 interface Faults {
   readonly count: number;
   /** Milliseconds since the epoch of the last one. */
@@ -22,41 +30,45 @@ interface Faults {
   readonly own: boolean;
 }
 
-/** Writes of machines that failed, whose fault that is, and what is thrown of it once a pass has done everything else. */
+/**
+ * Writes of machines that failed, whose fault that is, and what is thrown of it once a pass has done everything else. Each
+ * object of a machine counts by itself: what its Node takes says nothing of its MachineConfigNode.
+ */
 export class WriteFaults {
   readonly #faults = new Map<string, Faults>();
   /** Failures of the current pass, by machine. */
   readonly #deferred = new Map<string, unknown>();
   #writes = 0;
 
-  /** A write of a machine has succeeded. */
-  wrote(name: string): void {
-    this.#faults.delete(name);
+  /** A write of a machine's object has succeeded. */
+  wrote(object: MachineObject): void {
+    this.#faults.delete(keyOf(object));
     this.#writes += 1;
   }
 
   /**
-   * Takes in a failure of a machine's writes. It is the machine's own once it has failed several times while other writes
-   * succeeded.
+   * Takes in a failure of writes of a machine's object. It is the machine's own once it has failed several times while other
+   * writes succeeded.
    *
    * @returns `later`: the pass goes on, and ends with that failure. `now`: the API server fails at everything.
    */
-  failed(name: string, error: unknown, now: number): "own" | "later" | "now" {
-    const known = this.#faults.get(name);
+  failed(object: MachineObject, error: unknown, now: number): "own" | "later" | "now" {
+    const key = keyOf(object);
+    const known = this.#faults.get(key);
     const before = known !== undefined && now - known.at < rowMs ? known : undefined;
     const count = (before?.count ?? 0) + 1;
     const writesBefore = before?.writesBefore ?? this.#writes;
     const own = count >= failuresInARow && this.#writes > writesBefore;
     this.#forgetOld(now);
-    this.#faults.set(name, { count, at: now, writesBefore, own });
+    this.#faults.set(key, { count, at: now, writesBefore, own });
     if (own) return "own";
-    this.#deferred.set(name, error);
+    this.#deferred.set(object.name, error);
     return this.#deferred.size >= mostFailing ? "now" : "later";
   }
 
-  /** Whether a machine's own failure is so recent that it is not tried again yet. */
-  rests(name: string, now: number): boolean {
-    const faults = this.#faults.get(name);
+  /** Whether an object's own failure is so recent that it is not tried again yet. */
+  rests(object: MachineObject, now: number): boolean {
+    const faults = this.#faults.get(keyOf(object));
     return faults?.own === true && now - faults.at < restMs;
   }
 
@@ -71,7 +83,7 @@ export class WriteFaults {
   }
 
   #forgetOld(now: number): void {
-    for (const [name, { at }] of this.#faults) if (now - at >= rowMs) this.#faults.delete(name);
+    for (const [key, { at }] of this.#faults) if (now - at >= rowMs) this.#faults.delete(key);
   }
 }
 
@@ -91,13 +103,11 @@ export interface MachineWrites {
 }
 
 /**
- * Runs the writes of one machine. A refusal that its own objects cause is reported, and is no failure of its pool: the
+ * Runs writes of an object of one machine. A refusal that the object causes is reported, and is no failure of its pool: the
  * other machines must not wait for it. Any other failure at it ends the pass, but only after everything else was done.
- *
- * @param name of the machine.
  */
 export async function writesOfMachine<T>(
-  name: string,
+  object: MachineObject,
   memory: MachineWrites,
   { report, log }: Pick<Context, "report" | "log">,
   work: () => Promise<T>,
@@ -107,18 +117,28 @@ export async function writesOfMachine<T>(
   } catch (error) {
     if (!(error instanceof KubeError) || isUnauthorized(error) || isTooManyRequests(error)) throw error;
     if (!isOfObject(error)) {
-      const whose = memory.faults.failed(name, error, memory.now());
+      const whose = memory.faults.failed(object, error, memory.now());
       if (whose === "now") throw error;
       if (whose === "later") return "refused";
     }
-    const node = memory.cluster.node(name)?.node;
-    if (node === undefined || memory.reports.claims.take(`refused ${name}`, memory.now()) > 0) return "refused";
-    log.warn({ node: name, error }, "the API server refuses what is written of a machine");
-    report({
-      about: node,
-      notice: "MachineNotWritten",
-      message: `The API server refuses what is written of ${name}, so that it gets no target: its objects are too large, or name what cannot exist, or change faster than they are written; the controller's log has the answer`,
-    });
+    reportNotWritten(object.name, error, memory, { report, log });
     return "refused";
   }
+}
+
+/** Reports at a Node that its objects do not take what is written of them; not each time. */
+export function reportNotWritten(
+  name: string,
+  error: unknown,
+  memory: Omit<MachineWrites, "faults">,
+  { report, log }: Pick<Context, "report" | "log">,
+): void {
+  const node = memory.cluster.node(name)?.node;
+  if (node === undefined || memory.reports.claims.take(`refused ${name}`, memory.now()) > 0) return;
+  log.warn({ node: name, error }, "the API server refuses what is written of a machine");
+  report({
+    about: node,
+    notice: "MachineNotWritten",
+    message: `The API server refuses what is written of ${name}, so that it gets no target: its objects are too large, or name what cannot exist, or change faster than they are written; the controller's log has the answer`,
+  });
 }

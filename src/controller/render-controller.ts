@@ -4,7 +4,15 @@ import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { MachineConfiguration } from "../api/kinds/machine-configuration.ts";
 import { OSImageStream } from "../api/kinds/os-image-stream.ts";
 import { openshift } from "../api/foreign/openshift.ts";
-import { annotations, credentialConditions, fieldManagers, labels, objects, poolConditions } from "../api/names.ts";
+import {
+  annotations,
+  credentialConditions,
+  fieldManagers,
+  group,
+  labels,
+  objects,
+  poolConditions,
+} from "../api/names.ts";
 import { ContainerRuntimeConfig } from "../api/kinds/container-runtime-config.ts";
 import { KubeletConfig } from "../api/kinds/kubelet-config.ts";
 import { type KubeObject, type Resource, conditionOf, selectorIsEmpty, selectorMatches } from "../api/schema/object.ts";
@@ -20,10 +28,12 @@ import { describeRendered } from "../core/preview/describe-rendered.ts";
 import { isCurrentStream, renderStreamOf } from "../core/render/os-streams.ts";
 import { renderForPool, storageOverridesOf } from "../core/render/render-for-pool.ts";
 import type { RenderRefusal } from "../core/render/render-pool.ts";
-import { holdsRendered } from "../core/render/rendered-name.ts";
+import { differsFromRendered } from "../core/render/rendered-name.ts";
 import { trimMachineConfig } from "../core/pool/trim.ts";
+import { listText } from "../core/text/list-text.ts";
 import { equalValues } from "../ignition/canonical.ts";
 import { type Caches, type Context, type Controller, watching } from "../kube/controller.ts";
+import { KubeError, isPassing } from "../kube/kube-error.ts";
 import { type Outcome, done, stalled, waiting } from "../kube/outcome.ts";
 import type { ObjectChange } from "../kube/watch-cache.ts";
 
@@ -136,8 +146,8 @@ export function renderController(options: RenderOptions): Controller {
       const inputs = { pool, members, controllerConfig, generatorVersion: options.generatorVersion, ...stream };
       const result = renderForPool(inputs, current, overrides);
       if (result.verdict === "refused") return refuse(name, result.refusals, memory, context);
-      if ((await store(pool, result.config, options, context)) === "taken")
-        return refuseName(name, result.config.metadata.name, memory, context);
+      const stored = await store(pool, result.config, options, context);
+      if (stored.verdict !== "stored") return refuseStored(name, result.config.metadata.name, stored, memory, context);
       reportRecovered(name, memory, context);
       reportTarget(pool, { current, result, members: members.length }, memory, context);
       await point(pool, result, members.length, context);
@@ -279,20 +289,41 @@ function refuse(
   return stalled("RenderRefused", `Failed to render configuration for pool ${pool}: ${problem}`);
 }
 
+/** What the API server has under the name of a rendered config. `taken`: what somebody else has put there. */
+type Stored =
+  | { readonly verdict: "stored" | "taken" }
+  /** It does not keep all of what is rendered. */
+  | { readonly verdict: "notKept"; readonly fields: readonly string[] };
+
 /**
- * Reports that the name of a pool's rendered config is taken: the pool is not pointed at what somebody else wrote. The
- * deletion of that MachineConfig, or a change of it, has it judged again.
+ * Reports that the rendered config of a pool is not what was rendered: the pool is not pointed at it. The deletion of that
+ * MachineConfig, or a change of it, has it judged again.
  */
-function refuseName(pool: string, rendered: string, memory: RenderMemory, context: Pick<Context, "report">): Outcome {
-  const problem = `the MachineConfig ${rendered} has other contents than those that the pool's MachineConfigs give: somebody else made or changed it; delete it, and it is made again (if machines use it, bring them to another configuration first)`;
-  reportRefusal(pool, "RenderedNameTaken", problem, memory, context);
-  return stalled("RenderedNameTaken", problem);
+function refuseStored(
+  pool: string,
+  rendered: string,
+  stored: Stored,
+  memory: RenderMemory,
+  context: Pick<Context, "report">,
+): Outcome {
+  const [reason, problem] =
+    stored.verdict === "notKept"
+      ? ([
+          "RenderedConfigNotKept",
+          `the API server does not keep ${listText(stored.fields, 7)} of the MachineConfig ${rendered} as rendered: the definition of MachineConfig in this cluster is of another release and lacks the field, or an admission webhook changes it; bring the CustomResourceDefinition ${MachineConfig.plural}.${group} to this release, or except rendered MachineConfigs from the webhook, and delete ${rendered}, which is made again`,
+        ] as const)
+      : ([
+          "RenderedNameTaken",
+          `the MachineConfig ${rendered} has other contents than those that the pool's MachineConfigs give: somebody else made or changed it; delete it, and it is made again (if machines use it, bring them to another configuration first)`,
+        ] as const);
+  reportRefusal(pool, reason, problem, memory, context);
+  return stalled(reason, problem);
 }
 
 /** Enters a refusal in the pool's book, once for each problem. */
 function reportRefusal(
   pool: string,
-  reason: "RenderRefused" | "RenderedNameTaken",
+  reason: "RenderRefused" | "RenderedNameTaken" | "RenderedConfigNotKept",
   problem: string,
   { refused }: RenderMemory,
   { report }: Pick<Context, "report">,
@@ -331,25 +362,52 @@ async function store(
   pool: MachineConfigPool,
   config: Rendered["config"],
   { version, generatorVersion }: RenderOptions,
-  { caches, kube, log, report, signal }: Context,
-): Promise<"stored" | "taken"> {
+  context: Context,
+): Promise<Stored> {
+  const { caches, kube, log, report, signal } = context;
   const { name, ownerReferences } = config.metadata;
   const known = caches.of(MachineConfig).get(name);
-  if (known !== undefined && !holdsRendered(known, config)) return "taken";
+  if (known !== undefined && differsFromRendered(known, config).length > 0) {
+    const fields = await lostBy(config, context);
+    return fields.length === 0 ? { verdict: "taken" } : { verdict: "notKept", fields };
+  }
   if (known !== undefined && poolOfRendered(known) === undefined && ownerReferences !== undefined) {
     // At installation time, the uid of the owning pool was not known.
     await kube.apply(MachineConfig, { metadata: { name, ownerReferences } }, { owner: fieldManagers.render, signal });
     log.info({ pool: pool.metadata.name, rendered: name }, "rendered config taken over");
   }
-  if (known !== undefined) return "stored";
+  if (known !== undefined) return { verdict: "stored" };
   // Not applied: where the cache is behind, that would add to what somebody else has put there.
-  await kube.create(MachineConfig, config, { owner: fieldManagers.render, signal });
+  const made = await kube.create(MachineConfig, config, { owner: fieldManagers.render, signal });
+  const fields = differsFromRendered(made, config);
+  if (fields.length > 0) return { verdict: "notKept", fields };
   report({
     about: pool,
     notice: "RenderedConfigGenerated",
     message: `${name} successfully generated (release version: ${version}, controller version: ${generatorVersion})`,
   });
-  return "stored";
+  return { verdict: "stored" };
+}
+
+/**
+ * The fields that the API server would not keep if a rendered config were written anew: its definition lacks them, or an
+ * admission webhook changes them. Nothing is written.
+ */
+async function lostBy(config: Rendered["config"], { kube, signal }: Context): Promise<readonly string[]> {
+  const { metadata, spec } = config;
+  try {
+    const tried = await kube.patch(
+      MachineConfig,
+      { name: metadata.name },
+      { type: "json", operations: [{ op: "add", path: "/spec", value: spec }] },
+      { owner: fieldManagers.render, dryRun: true, signal },
+    );
+    return differsFromRendered(tried, config);
+  } catch (error) {
+    // Gone, or a webhook that judges no tries: what is there is what counts.
+    if (error instanceof KubeError && !isPassing(error)) return [];
+    throw error;
+  }
 }
 
 /** Reports the changes of a new target; for the first target of a pool, how many configs it was merged from. */

@@ -1,7 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { type Harness, updatedPool } from "../../test/support/control-plane-harness.ts";
+import { kubernetes } from "../api/foreign/kubernetes.ts";
+import { ControllerConfig } from "../api/kinds/controller-config.ts";
 import { MachineConfig } from "../api/kinds/machine-config.ts";
-import { poolConditions } from "../api/names.ts";
+import { labels, objects, poolConditions } from "../api/names.ts";
+import { renderedName } from "../core/render/rendered-name.ts";
 
 const change = (harness: Harness) => harness.act(() => harness.config("60-worker", "worker", { "/etc/b": "1" }));
 
@@ -90,5 +93,81 @@ describe("a MachineConfig of the name of a rendered config", () => {
     await harness.pass(3000);
     expect(await harness.desired("worker")).toEqual({ w0: next });
     expect((await stored(harness, next))?.metadata.ownerReferences).toMatchObject([{ name: "worker" }]);
+  });
+
+  test("whose texts differ only for what its name does not tell apart is another one [render-names-4]", async () => {
+    const contents = "[Service]\n# rules of the site\nExecStart=/usr/local/bin/firewall\n";
+    const unit = (text: string) => ({ name: "firewall.service", contents: text });
+    const withUnit = (harness: Harness) =>
+      harness.act(() =>
+        harness.config(
+          "60-worker",
+          "worker",
+          {},
+          { config: { ignition: { version: "3.4.0" }, systemd: { units: [unit(contents)] } } },
+        ),
+      );
+    const one = await updatedPool(["w0"]);
+    await withUnit(one.harness);
+    await one.harness.pass(3000);
+    const { target: next } = await one.harness.poolStatus("worker");
+    const spec = (await stored(one.harness, next))?.spec ?? {};
+
+    const { harness, first } = await updatedPool(["w0"]);
+    const comment = unit(contents.replace("site\n", "site\u0085\u0085"));
+    const changed = { ...spec, config: { ...spec.config, systemd: { units: [comment] } } };
+    expect(renderedName("worker", changed as never)).toEqual({ verdict: "named", name: next });
+    await harness.act(() =>
+      harness.kube.create(MachineConfig, {
+        apiVersion: MachineConfig.apiVersion,
+        kind: MachineConfig.kind,
+        metadata: { name: next, labels: { [labels.role]: "infra" } },
+        spec: changed,
+      }),
+    );
+    await withUnit(harness);
+    await harness.pass(60_000);
+    expect(await harness.desired("worker")).toEqual({ w0: first });
+    expect((await harness.poolStatus("worker")).of(poolConditions.renderDegraded)).toMatchObject({
+      status: "True",
+      reason: "RenderedNameTaken",
+    });
+  });
+
+  test("that the cluster's definition of MachineConfig does not keep as rendered is nobody else's [render-names-5]", async () => {
+    const { harness, first } = await updatedPool(["w0"]);
+    const definition = { name: `${MachineConfig.plural}.machineconfiguration.openshift.io` };
+    const patch = (operations: readonly object[]) =>
+      harness.act(() =>
+        harness.kube.patch(kubernetes.CustomResourceDefinition, definition, {
+          type: "json",
+          operations: operations as never,
+        }),
+      );
+    const field = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/baseOSExtensionsContainerImage";
+    await patch([{ op: "remove", path: field }]);
+    await harness.act(() =>
+      harness.kube.patch(
+        ControllerConfig,
+        { name: objects.controllerConfig },
+        { type: "merge", body: { spec: { baseOSExtensionsContainerImage: "extensions@sha256:0" } } },
+      ),
+    );
+    await harness.pass(60_000);
+    const { target, of } = await harness.poolStatus("worker");
+    expect(target).toBe(first);
+    const condition = of(poolConditions.renderDegraded);
+    expect(condition).toMatchObject({ status: "True", reason: "RenderedConfigNotKept" });
+    expect(condition?.message).toContain("spec.baseOSExtensionsContainerImage");
+    expect(condition?.message).toContain("machineconfigs.machineconfiguration.openshift.io");
+    expect(renderLines(harness)).toEqual(["RenderedConfigNotKept begin"]);
+
+    // As its remedy says.
+    await patch([{ op: "replace", path: "/spec", value: MachineConfig.crd().spec }]);
+    const next = /MachineConfig (rendered-worker-\w+)/.exec(condition?.message ?? "")?.[1] ?? "";
+    await harness.act(() => harness.kube.delete(MachineConfig, { name: next }));
+    await harness.pass(3000);
+    expect(await harness.desired("worker")).toEqual({ w0: next });
+    expect(renderLines(harness)).toEqual(["RenderedConfigNotKept begin", "Recovered end"]);
   });
 });

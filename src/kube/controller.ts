@@ -25,6 +25,11 @@ export interface Watch<T extends KubeObject = KubeObject> {
   readonly keep?: (object: T) => T;
   /** The server may lack the kind; until it has it, there are no objects. */
   readonly optional?: boolean;
+  /**
+   * The process may lack the right to read the kind, as with the rights of an earlier release: after some seconds its
+   * controllers start without. Whoever says so reads an object again that the cache does not have, and reports the right.
+   */
+  readonly mayBeForbidden?: boolean;
 }
 
 /** Types a watch, so that `concerns` knows its objects; a list of watches erases the type again. */
@@ -135,6 +140,7 @@ export async function runControllers(
         ...(first.keep === undefined ? {} : { keep: first.keep }),
         // A controller that requires the kind waits for it.
         optional: watches.every(({ optional }) => optional === true),
+        mayBeForbidden: watches.every(({ mayBeForbidden }) => mayBeForbidden === true),
         indexes: Object.assign({}, ...watches.map((watch) => watch.indexes ?? {})) as NonNullable<Watch["indexes"]>,
         clock,
         random,

@@ -184,6 +184,43 @@ describe("a watch cache", () => {
     stopping.abort(new Error("stop"));
   });
 
+  test.for([{ mayBeForbidden: true }, { mayBeForbidden: false }])(
+    "of a kind that the process may not read counts as read after a while, where that is expected: $mayBeForbidden [kube-watch-cache-2]",
+    async ({ mayBeForbidden }) => {
+      let isAllowed = false;
+      const kernel = new Kernel(8);
+      const cluster = await turning(kernel, inProcessCluster(kernel));
+      const refused = { kind: "Status", apiVersion: "v1", status: "Failure", reason: "Forbidden", code: 403 };
+      const kube = cluster.client(async (request, signal) =>
+        isAllowed || !request.target.includes("configmaps")
+          ? cluster.transport(request, signal)
+          : { status: 403, headers: { "content-type": "application/json" }, body: JSON.stringify(refused) },
+      );
+      const cache = new WatchCache({
+        kube,
+        resource: kubernetes.ConfigMap,
+        selection: { namespace: "default" },
+        mayBeForbidden,
+        clock: kernel.clock,
+        random: kernel.random,
+        log: silentLogger,
+      });
+      let isRead = false;
+      void cache.synced.then(() => (isRead = true));
+      const stopping = new AbortController();
+      void cache.run(stopping.signal);
+      await kernel.run({ until: () => false, maxMs: 2000 });
+      expect(isRead).toBe(false);
+      await kernel.run({ until: () => false, maxMs: 60_000 });
+      expect({ isRead, size: cache.size }).toEqual({ isRead: mayBeForbidden, size: 0 });
+      isAllowed = true;
+      await turning(kernel, cluster.kube.create(kubernetes.ConfigMap, configMap("there")));
+      await kernel.run({ until: () => cache.get("default/there") !== undefined, maxMs: 60_000 });
+      expect(cache.get("default/there")).toBeDefined();
+      stopping.abort(new Error("stop"));
+    },
+  );
+
   test("takes a watch that says nothing for dead, and asks again", async () => {
     let watches = 0;
     const { run, stop, pass } = await start((handler) => async (request, signal) => {

@@ -3,7 +3,7 @@ import type { Clock } from "../ports/clock.ts";
 import type { Logger } from "../ports/logger.ts";
 import { type Random, backedOff } from "../ports/random.ts";
 import type { KubeClient, Selection } from "./kube-client.ts";
-import { isExpired, isNotFound, retryAfterMs } from "./kube-error.ts";
+import { isExpired, isForbidden, isNotFound, retryAfterMs } from "./kube-error.ts";
 
 export interface ObjectChange<T> {
   readonly key: string;
@@ -24,6 +24,8 @@ export interface WatchCacheOptions<T extends KubeObject> {
   readonly keep?: (object: T) => T;
   /** The server may lack the kind: an unknown kind has no objects and is requested again from time to time. */
   readonly optional?: boolean;
+  /** The process may lack the right to read the kind: after a while the cache counts as read, and is empty. */
+  readonly mayBeForbidden?: boolean;
   /** Index name → the values under which an object is found. */
   readonly indexes?: Readonly<Record<string, (object: T) => readonly string[]>>;
 }
@@ -41,6 +43,9 @@ const longAttemptMs = 10_000;
 
 /** Wait between requests for an optional kind that the server lacks: most clusters that lack one never get it. */
 const absent = { firstMs: 30_000, lastMs: 120_000 };
+
+/** An API server that has just been started, or rights that have just been given, may take this long to be in force. */
+export const rightsAwaitedMs = 3000;
 
 /**
  * All objects of one kind, kept current by one watch: list, then watch with bookmarks. The watch resumes after a
@@ -106,6 +111,7 @@ export class WatchCache<T extends KubeObject> {
     let resumeAt: string | undefined;
     let failures = 0;
     let absentMs = absent.firstMs;
+    const begun = clock.monotonic();
     while (!signal.aborted) {
       const began = clock.monotonic();
       let isHeard = false;
@@ -130,6 +136,8 @@ export class WatchCache<T extends KubeObject> {
         continue;
       }
       absentMs = absent.firstMs;
+      const isAwaited = this.#options.mayBeForbidden !== true || clock.monotonic() - begun < rightsAwaitedMs;
+      if (!this.#synced && !isAwaited && isForbidden(failure)) this.#replace([]);
       if (isHeard || clock.monotonic() - began >= longAttemptMs) failures = 0;
       failures += 1;
       const wait = Math.max(retryAfterMs(failure) * (1 + 0.2 * random.next()), backedOff(random, failures, again));

@@ -340,7 +340,7 @@ const reservedNames: Guard = {
       field: "metadata.name",
       expression: "false",
       message:
-        "names of this form are those of the configurations that the machine config controller makes: choose another name (a backup is restored by a member of system:masters)",
+        "names of this form are those of the configurations that the machine config controller makes: choose another name. It makes them again from a backup of everything else; one that nothing is rendered to any more is restored by a member of system:masters: kubectl create --as=restore --as-group=system:masters, or with kubeadm's super-admin.conf",
       reason: "Forbidden",
     },
   ],

@@ -101,8 +101,10 @@ export function sourceWatches(everything: () => readonly string[]): readonly Wat
       keep: keepDefinition,
       concerns: ({ before, after }) => (before === undefined || after === undefined ? everything() : []),
     }),
-    ...[...Object.values(sources), openshift.APIServer, openshift.FeatureGate].map((resource) =>
-      watching({ resource, optional: true, concerns: everything }),
+    ...Object.values(sources).map((resource) => watching({ resource, optional: true, concerns: everything })),
+    // The rights of earlier releases lack these.
+    ...[openshift.APIServer, openshift.FeatureGate].map((resource) =>
+      watching<KubeObject>({ resource, optional: true, mayBeForbidden: true, concerns: everything }),
     ),
     // Of these only what there is counts, and of these few.
     ...[OSImageStream, InternalReleaseImage, openshift.ClusterVersion].map((resource) =>

@@ -1,11 +1,15 @@
 import { describe, expect, test } from "vitest";
-import { startOperator } from "../../test/support/operator-harness.ts";
+import { startOperator, until } from "../../test/support/operator-harness.ts";
 import { untilSeen } from "../../test/support/until-seen.ts";
+import { ClusterOperator } from "../api/foreign/cluster-operator.ts";
 import { type CustomResourceDefinition, kubernetes } from "../api/foreign/kubernetes.ts";
 import { type FeatureGate, openshift } from "../api/foreign/openshift.ts";
 import { KubeletConfig } from "../api/kinds/kubelet-config.ts";
+import { namespace, objects } from "../api/names.ts";
+import { conditionOf } from "../api/schema/object.ts";
 import { openshiftKinds } from "../cluster/openshift-kinds.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
+import { suiteRights } from "./rights.ts";
 
 const definition = openshiftKinds.find(({ spec }) => (spec["names"] as { kind?: string }).kind === "FeatureGate");
 const install = (kube: KubeClient) =>
@@ -65,4 +69,54 @@ describe("the operator's definitions", () => {
       { seconds: 120 },
     );
   });
+
+  test.for([
+    { title: "keep the fields of all features", hasKind: true, keeps: true },
+    { title: "are those of a cluster without features where there are none", hasKind: false, keeps: false },
+  ])(
+    "$title while the operator has the rights of an earlier release, and it says which it lacks [operator-features-3]",
+    async ({ hasKind, keeps }) => {
+      const account = {
+        name: `system:serviceaccount:${namespace}:${objects.operator}`,
+        groups: ["system:serviceaccounts", `system:serviceaccounts:${namespace}`, "system:authenticated"],
+      };
+      const role = suiteRights().find(
+        ({ kind, metadata }) => kind === "ClusterRole" && metadata.name === objects.operator,
+      );
+      const { kube } = await startOperator(
+        async (admin) => {
+          const { rules } = role as unknown as { readonly rules: readonly { readonly resources: readonly string[] }[] };
+          const before = rules.map((rule) => ({
+            ...rule,
+            resources: rule.resources.filter((resource) => resource !== "featuregates"),
+          }));
+          await admin.patch(
+            kubernetes.ClusterRole,
+            { name: objects.operator },
+            { type: "merge", body: { rules: before.filter(({ resources }) => resources.length > 0) } },
+          );
+          if (!hasKind) return;
+          await install(admin);
+          await choose(admin);
+        },
+        { account },
+      );
+      expect(await firstAnswer(kube)).toBe(keeps);
+      const operatorIs = (status: string, reason: string) =>
+        until(kube, ClusterOperator, { name: objects.clusterOperator }, (operator) => {
+          const degraded = conditionOf(operator.status?.conditions, "Degraded");
+          return degraded?.status === status && degraded.reason === reason;
+        });
+      const outdated = await operatorIs("True", "RightsOutdated");
+      const { message } = conditionOf(outdated.status?.conditions, "Degraded") ?? {};
+      expect(message).toContain(
+        hasKind ? "may not get featuregates of config.openshift.io" : `ClusterRole ${objects.operator} differs`,
+      );
+      expect(message).toContain("kubectl apply -f install/namespace.yaml -f install/rights.yaml");
+
+      await kube.apply(kubernetes.ClusterRole, role as never, { owner: "administrator", force: true });
+      await operatorIs("False", "AsExpected");
+      expect(await keepsField(kube)).toBe(keeps);
+    },
+  );
 });

@@ -1,13 +1,15 @@
 import { definedResources } from "../api/index.ts";
-import { type ApiGate, apiGatesOf } from "../api/feature-sets.ts";
+import { type ApiGate, allApiGates, apiGatesOf, defaultApiGates } from "../api/feature-sets.ts";
 import { kubernetes } from "../api/foreign/kubernetes.ts";
 import { openshift } from "../api/foreign/openshift.ts";
 import { configGroup, fieldManagers, namespace, objects, operatorGroup } from "../api/names.ts";
 import { runControllers } from "../kube/controller.ts";
 import type { EventRecorder } from "../kube/event-recorder.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
+import { isForbidden } from "../kube/kube-error.ts";
 import { whileLeader } from "../kube/leader.ts";
 import { createReport } from "../kube/report.ts";
+import { rightsAwaitedMs } from "../kube/watch-cache.ts";
 import type { Ports } from "../ports/index.ts";
 import { operatorController } from "./operator-controller.ts";
 import type { OperatorOptions } from "./operator-options.ts";
@@ -53,11 +55,12 @@ async function installKinds(options: RunOperatorOptions, signal: AbortSignal): P
   const { kube, clock, log } = options;
   // Known before the first kind is written: what a definition lacks is lost in objects, too.
   let gates: ReadonlySet<ApiGate> | undefined;
+  const rightsUntil = clock.monotonic() + rightsAwaitedMs;
   for (const resource of definedResources) {
     for (;;) {
       if (signal.aborted) return;
       try {
-        gates ??= apiGatesOf(await kube.get(openshift.FeatureGate, { name: objects.clusterSingleton }, { signal }));
+        gates ??= await gatesAtStart(options, rightsUntil, signal);
         const crd = resource.crd(gates);
         const foreign = resource.group === operatorGroup || resource.group === configGroup;
         const existing = foreign
@@ -72,5 +75,31 @@ async function installKinds(options: RunOperatorOptions, signal: AbortSignal): P
         await clock.sleep(1000, signal).catch(() => undefined);
       }
     }
+  }
+}
+
+/**
+ * The features that the cluster chose. Where the operator has the rights of an earlier release, it may not read them: it goes
+ * on with all of them, so that nothing is lost, and its first pass reports the right.
+ *
+ * @param rightsUntil when the rights must be in force (monotonic).
+ */
+async function gatesAtStart(
+  { kube, clock, log }: RunOperatorOptions,
+  rightsUntil: number,
+  signal: AbortSignal,
+): Promise<ReadonlySet<ApiGate>> {
+  try {
+    return apiGatesOf(await kube.get(openshift.FeatureGate, { name: objects.clusterSingleton }, { signal }));
+  } catch (error) {
+    if (!isForbidden(error)) throw error;
+    // Without the right, a cluster that lacks the kind gives the same answer.
+    const { plural, group } = openshift.FeatureGate;
+    const only = { fieldSelector: `metadata.name=${plural}.${group}` };
+    const { items } = await kube.list(kubernetes.CustomResourceDefinition, only, { signal });
+    if (items.length === 0) return defaultApiGates;
+    if (clock.monotonic() < rightsUntil) throw error;
+    log.warn({ error }, "the features of the cluster may not be read: definitions have the fields of all features");
+    return allApiGates;
   }
 }

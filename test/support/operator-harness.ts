@@ -36,7 +36,10 @@ export function movableClock(): Clock & { moveTo(milliseconds: number): void } {
 /** An operator that runs against a server in this process until the test ends, with real certificates. */
 export async function startOperator(
   prepare: (kube: KubeClient) => Promise<unknown> = () => Promise.resolve(),
-  more: Partial<Pick<RunOperatorOptions, "clock" | "configServerAddress">> = {},
+  more: Partial<Pick<RunOperatorOptions, "clock" | "configServerAddress">> & {
+    /** The account that the operator has; an administrator's when absent. */
+    readonly account?: User;
+  } = {},
 ) {
   const server = createApiServer({
     store: memoryStore(),
@@ -64,7 +67,9 @@ export async function startOperator(
   await giveRights(kube);
   await prepare(kube);
   const journal = memoryJournal();
-  const ports = { clock: systemClock, random: systemRandom, log: silentLogger, journal, ...more };
+  const { account, ...given } = more;
+  const ports = { clock: systemClock, random: systemRandom, log: silentLogger, journal, ...given };
+  const kubeOfOperator = account === undefined ? kube : as(account);
   let logLevel = "";
   /** Runs an operator of a version; returns a function that stops it. */
   const operator = (version: string, image: string) => {
@@ -72,8 +77,8 @@ export async function startOperator(
     const running = runOperator(
       {
         ...ports,
-        kube,
-        events: createEventRecorder({ ...ports, kube, component: "operator" }),
+        kube: kubeOfOperator,
+        events: createEventRecorder({ ...ports, kube: kubeOfOperator, component: "operator" }),
         identity: `test-${version}`,
         version,
         image,

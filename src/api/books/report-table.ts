@@ -236,6 +236,10 @@ export const reportReasons = {
     "Somebody else made or changed the MachineConfig whose name is that of the pool's rendered config: its contents are not what the pool's MachineConfigs give. The pool is not pointed at it.",
     "Delete that MachineConfig, and the controller makes it again; if machines use it, bring them to another configuration first.",
   ),
+  RenderedConfigNotKept: asks(
+    "The API server does not keep all fields of the pool's rendered config: the definition of MachineConfig in the cluster is of another release, or an admission webhook changes what is written. The pool is not pointed at it.",
+    "Bring the CustomResourceDefinition to this release, or except rendered MachineConfigs from the webhook; then delete the MachineConfig, and the controller makes it again.",
+  ),
   RegistriesRefused: asks(
     "A mirror set, an image policy or the Image config cannot be written for the pool's machines; they keep what they have.",
     "Mend the object and field that are named.",
@@ -478,7 +482,7 @@ export const bookSections = {
     Render: {
       Rendered: ["RenderedConfigGenerated"],
       Changed: ["RenderedConfigChanged"],
-      Refused: ["RenderRefused", "RenderedNameTaken", "Recovered"],
+      Refused: ["RenderRefused", "RenderedNameTaken", "RenderedConfigNotKept", "Recovered"],
       Registries: ["RegistriesRefused", "Recovered"],
     },
     OptIn: { Asked: ["OptedIn"] },

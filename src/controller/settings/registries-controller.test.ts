@@ -489,6 +489,32 @@ describe("image policies", () => {
     expect(await cluster.condition("Applied", "own", "default")).toMatchObject({ status: "True" });
   });
 
+  test("of a namespace that are large and have room are written as they are, and as they become [registries-controller-17]", async () => {
+    const cluster = await Registries.make();
+    const scopes = (of: string) => Array.from({ length: 60 }, (_, i) => `${of}.example.com/${"a".repeat(200)}${i}`);
+    await cluster.put(openshift.ImagePolicy, "large", policy(...scopes("one")), "default");
+    await cluster.put(openshift.ImagePolicy, "small", policy("quay.example.com/team"), "default");
+    const text = () => cluster.file("/etc/crio/policies/default.json");
+    expect(await text()).toContain(`"${scopes("one")[59]}"`);
+    expect(await text()).toContain('"quay.example.com/team"');
+    expect(await cluster.condition("Applied", "large", "default")).toMatchObject({ status: "True" });
+    let [reads, writes] = [0, 0];
+    cluster.harness.intercept = (handler) => (request, signal) => {
+      if (request.method === "GET" && /fieldSelector=.*large/.test(request.target)) reads += 1;
+      if (request.method === "PATCH" && request.target.includes("imagepolicies/large/status")) writes += 1;
+      return handler(request, signal);
+    };
+    await cluster.put(openshift.ImagePolicy, "large", policy(...scopes("two")), "default");
+    expect(await text()).toContain(`"${scopes("two")[59]}"`);
+    expect(await text()).not.toContain(`"${scopes("one")[59]}"`);
+    // What did not change is not read again, nor written.
+    const before = [reads, writes];
+    await cluster.put(openshift.ImagePolicy, "small", policy("quay.example.com/other"), "default");
+    expect(await text()).toContain('"quay.example.com/other"');
+    expect(await text()).toContain(`"${scopes("two")[59]}"`);
+    expect([before, reads, writes]).toEqual([[1, before[1]], 1, before[1]]);
+  });
+
   test("of a namespace with many long problems keep no condition of others from being written [registries-controller-16]", async () => {
     const cluster = await Registries.make();
     await cluster.put(openshift.Image, "cluster", { registrySources: { allowedRegistries: ["allowed.example.com"] } });

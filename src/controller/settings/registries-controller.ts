@@ -12,6 +12,7 @@ import {
   type RegistriesDecision,
   decideRegistries,
   differByTenants,
+  policiesToRead,
   type PolicyFindings,
   policyStatuses,
   poolOfRegistries,
@@ -20,7 +21,7 @@ import {
   registriesConfigName,
 } from "../../core/runtime/decide-registries.ts";
 import type { ObjectProblem } from "../../core/runtime/merge-mirrors.ts";
-import { isRegistriesBase, registriesBase } from "../../core/runtime/registries-base.ts";
+import { type RegistriesBase, isRegistriesBase, registriesBase } from "../../core/runtime/registries-base.ts";
 import {
   type RegistryObjects,
   allObjects,
@@ -28,6 +29,7 @@ import {
   objectNameOf,
   registryKinds,
   releaseImageOf,
+  trimPolicy,
   trimRegistryObject,
 } from "../../core/runtime/registry-objects.ts";
 import { definesPlaces } from "../../core/runtime/taken-places.ts";
@@ -60,7 +62,12 @@ interface RegistriesMemory {
   readonly refused: Map<string, string>;
   /** By pool: changes that policies of namespaces alone cause. */
   readonly tenantChanges: SourceBuckets;
+  /** Large policies of namespaces that had room lately, by key. */
+  readonly read: Map<string, ImagePolicy>;
 }
+
+/** Far more than have room in the pools of a cluster. */
+const mostRead = 128;
 
 /** Writes the registries, mirrors and signature policies of the cluster for the machines of the built-in pools. */
 export function registriesController({ generatorVersion }: { readonly generatorVersion: string }): Controller {
@@ -68,6 +75,7 @@ export function registriesController({ generatorVersion }: { readonly generatorV
     told: new Map(),
     refused: new Map(),
     tenantChanges: new SourceBuckets(tenantChanges),
+    read: new Map(),
   };
   return {
     name: "registries",
@@ -118,7 +126,7 @@ export function registriesController({ generatorVersion }: { readonly generatorV
       const owner = caches.of(ControllerConfig).get(names.controllerConfig);
       if (base === undefined || owner === undefined)
         return waiting("BaseConfigMissing", `the base configuration of the pool ${pool} is not there yet`, waitSeconds);
-      const objects = observeObjects(caches);
+      const objects = await withLargePolicies(observeObjects(caches), base, memory, context);
       const present = configOf(registriesConfigName(pool));
       const decision = decideRegistries({ pool, objects, base, present, owner, generatorVersion });
       return perform(decision, known, objects, memory, context);
@@ -137,8 +145,10 @@ const builtInPools = (caches: Caches): readonly string[] =>
 
 /** Only what people wrote matters: the status of a policy is the controller's own. */
 function concerned({ before, after }: ObjectChange<KubeObject>, caches: Caches): readonly string[] {
-  const written = (object: KubeObject | undefined) =>
-    object === undefined ? undefined : [object.metadata.uid, (object as { readonly spec?: unknown }).spec];
+  const written = (object: (KubeObject & { readonly spec?: unknown; readonly room?: number }) | undefined) =>
+    object === undefined
+      ? undefined
+      : [object.metadata.uid, object.spec, ...(object.room === undefined ? [] : [object.metadata.generation])];
   return equalValues(written(before), written(after)) ? [] : builtInPools(caches);
 }
 
@@ -151,6 +161,41 @@ const observeObjects = (caches: Caches): RegistryObjects => ({
   imagePolicies: caches.of(openshift.ImagePolicy).list(),
   releaseImage: releaseImageOf(caches.of(openshift.ClusterVersion).list()),
 });
+
+/** Whether two policies say the same: their status may differ. */
+const isSameVersion = (one: ImagePolicy | undefined, { metadata }: ImagePolicy): one is ImagePolicy =>
+  one?.metadata.uid === metadata.uid && one?.metadata.generation === metadata.generation;
+
+/** Reads the large policies that have room. */
+async function withLargePolicies(
+  objects: RegistryObjects,
+  base: RegistriesBase,
+  { read }: Pick<RegistriesMemory, "read">,
+  context: Context,
+): Promise<RegistryObjects> {
+  const { kube, signal } = context;
+  const unread = policiesToRead({ objects, base });
+  if (unread.length === 0) return objects;
+  const found = new Map<string, ImagePolicy | undefined>();
+  if (read.size > mostRead) read.clear();
+  for (const { room: _, ...known } of unread) {
+    const { name, namespace = "" } = known.metadata;
+    const key = keyOf(known);
+    const before = read.get(key);
+    // One, by the right to list them.
+    const only = { namespace, fieldSelector: `metadata.name=${name}` };
+    const policy = isSameVersion(before, known)
+      ? before
+      : (await kube.list(openshift.ImagePolicy, only, { signal })).items.map(trimPolicy)[0];
+    if (policy !== undefined) read.set(key, policy);
+    found.set(key, isSameVersion(policy, known) ? { ...policy, ...known } : policy);
+  }
+  const imagePolicies = objects.imagePolicies.flatMap((known) =>
+    found.has(keyOf(known)) ? (found.get(keyOf(known)) ?? []) : known,
+  );
+  // What was read may be newer, and leave room for others.
+  return withLargePolicies({ ...objects, imagePolicies }, base, { read }, context);
+}
 
 async function perform(
   decision: RegistriesDecision,

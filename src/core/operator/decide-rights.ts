@@ -17,7 +17,8 @@ export type RightsDecision =
   | { readonly verdict: "unreadable"; readonly message: string };
 
 /** Files of `install/` that bring the rights, with the namespaces that they lie in. */
-const remedy = "kubectl apply -f install/namespace.yaml -f install/rights.yaml";
+export const rightsRemedy =
+  "an administrator mends it with: kubectl apply -f install/namespace.yaml -f install/rights.yaml";
 /** More names add nothing: the remedy is the same for all of them. */
 const mostNamed = 5;
 
@@ -38,7 +39,7 @@ export function decideRights(rights: readonly Right[]): RightsDecision {
   );
   return {
     verdict: isUnread ? "unreadable" : "outdated",
-    message: `the rights of the suite are not those of this version (${listText(wrong, mostNamed)}); an administrator mends it with: ${remedy}`,
+    message: `the rights of the suite are not those of this version (${listText(wrong, mostNamed)}); ${rightsRemedy}`,
   };
 }
 

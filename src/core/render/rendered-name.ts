@@ -2,7 +2,6 @@ import { md5 } from "@noble/hashes/legacy.js";
 import { utf8ToBytes } from "@noble/hashes/utils.js";
 import type { MachineConfig, MachineConfigSpec } from "../../api/kinds/machine-config.ts";
 import { equalValues } from "../../ignition/canonical.ts";
-import { poolInRenderedName } from "../config/is-rendered.ts";
 import { yamlForHash } from "./yaml-for-hash.ts";
 
 /** Must never change. Source: openshift/machine-config-operator pkg/controller/render/hash.go (main). */
@@ -43,21 +42,24 @@ const emptySpec: Required<NonNullable<MachineConfigSpec>> = {
   osImageURL: "",
 };
 
+/** A spec with all of its fields, however its writer writes those without a value. */
+const complete = (spec: MachineConfigSpec): Readonly<Record<string, unknown>> => ({
+  ...emptySpec,
+  ...Object.fromEntries(Object.entries(spec ?? {}).filter(([, value]) => value !== null && value !== undefined)),
+});
+
 /**
- * Whether a MachineConfig of a rendered name holds what was rendered to it. Anybody who may create MachineConfigs can give one
- * that name before, or change it after. The spec of another writer of the same contents may differ in form: then its own
- * name decides.
+ * The fields in which a MachineConfig of a rendered name differs from what was rendered to it; none: it holds that. Anybody
+ * who may create MachineConfigs can give one that name before, or change it after. Values are compared and not names: the
+ * hash of a name takes U+0085 for a blank or a line break.
  */
-export function holdsRendered(
-  has: Pick<MachineConfig, "metadata" | "spec">,
-  { metadata, spec }: { readonly metadata: { readonly name: string }; readonly spec: Required<MachineConfigSpec> },
-): boolean {
-  if (equalValues(has.spec, spec)) return true;
-  const pool = poolInRenderedName(metadata.name);
-  if (pool === undefined) return false;
-  const given = Object.fromEntries(
-    Object.entries(has.spec ?? {}).filter(([, value]) => value !== null),
-  ) as NonNullable<MachineConfigSpec>;
-  const named = renderedName(pool, { ...emptySpec, ...given });
-  return named.verdict === "named" && named.name === metadata.name;
+export function differsFromRendered(
+  has: Pick<MachineConfig, "spec">,
+  { spec }: { readonly spec: Required<MachineConfigSpec> },
+): readonly string[] {
+  const [held, rendered] = [complete(has.spec), complete(spec)];
+  return [...new Set([...Object.keys(rendered), ...Object.keys(held)])]
+    .filter((field) => !equalValues(held[field], rendered[field]))
+    .map((field) => `spec.${field}`)
+    .toSorted();
 }

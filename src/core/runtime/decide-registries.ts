@@ -21,7 +21,7 @@ import {
   registriesConfig,
   sigstorePath,
 } from "./registries-config.ts";
-import { type RegistryObjects, allObjects, objectNameOf, settingsOf } from "./registry-objects.ts";
+import { type KnownPolicy, type RegistryObjects, allObjects, objectNameOf, settingsOf } from "./registry-objects.ts";
 import { cutOffProblems, releaseReach, releaseWarnings } from "./release-reach.ts";
 import { isOfNamespace, withoutRoom } from "./tenant-policies.ts";
 
@@ -93,15 +93,28 @@ function withoutWrongPolicies(
 ): { readonly result: RegistriesConfig; readonly leftOut: readonly ObjectProblem[] } {
   const tenants = settings.policies.filter(({ namespace }) => namespace !== "");
   if (tenants.length === 0) return { result: registriesConfig({ ...settings, ...base }), leftOut: [] };
-  const policies = settings.policies.filter(({ namespace }) => namespace === "");
-  const ofCluster = registriesConfig({ ...settings, ...base, policies });
-  const text =
-    ofCluster.verdict === "files" ? ofCluster.files.find(({ path }) => path === policyPath)?.text : undefined;
-  const large = withoutRoom(settings.policies, encodeDataUrl(text ?? "").length);
+  const large = tooLarge(settings, base);
   const names = new Set(large.map(({ object }) => object));
   const others = settings.policies.filter(({ object }) => !names.has(object));
   const rest = withoutRefusedPolicies({ ...settings, policies: others }, base);
   return { result: rest.result, leftOut: [...large, ...rest.leftOut] };
+}
+
+/** The policies of namespaces that have no room. */
+function tooLarge(settings: ReturnType<typeof settingsOf>, base: RegistriesBase): readonly ObjectProblem[] {
+  const policies = settings.policies.filter(({ namespace }) => namespace === "");
+  const ofCluster = registriesConfig({ ...settings, ...base, policies });
+  const text =
+    ofCluster.verdict === "files" ? ofCluster.files.find(({ path }) => path === policyPath)?.text : undefined;
+  return withoutRoom(settings.policies, encodeDataUrl(text ?? "").length);
+}
+
+/** The large policies of namespaces that have room: what they say has to be read. */
+export function policiesToRead({ objects, base }: Pick<RegistriesView, "objects" | "base">): readonly KnownPolicy[] {
+  const unread = objects.imagePolicies.filter(({ room }) => room !== undefined);
+  if (unread.length === 0) return [];
+  const names = new Set(tooLarge(settingsOf(objects), base).map(({ object }) => object));
+  return unread.filter((policy) => !names.has(objectNameOf(policy)));
 }
 
 /** The files, without the policies of namespaces that are wrong. */

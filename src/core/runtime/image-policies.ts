@@ -10,6 +10,8 @@ export interface ImagePolicyObject {
   /** Empty: of the whole cluster. */
   readonly namespace: string;
   readonly spec: ImagePolicySpec;
+  /** Characters that it takes in a configuration, where its spec was not kept. */
+  readonly room?: number;
 }
 
 /** A requirement of policy.json: containers-policy.json(5). */

@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { openshift } from "../../api/foreign/openshift.ts";
 import type { KubeObject } from "../../api/schema/object.ts";
 import { settingsOf, trimRegistryObject } from "./registry-objects.ts";
+import { roomOf } from "./tenant-policies.ts";
 
 const none = {
   image: undefined,
@@ -41,6 +42,27 @@ test("of an image policy what decides is kept, and nothing that its author hangs
   });
   const settings = (object: KubeObject) => settingsOf({ ...none, imagePolicies: [object as never] });
   expect(settings(kept)).toEqual(settings(policy));
+});
+
+test("of a large policy of a namespace its size is kept, and not what it says [registry-objects-3]", () => {
+  const large = {
+    apiVersion: openshift.ImagePolicy.apiVersion,
+    kind: openshift.ImagePolicy.kind,
+    metadata: { name: "p", namespace: "tenant", uid: "u", generation: 2 },
+    spec: {
+      scopes: Array.from({ length: 256 }, (_, i) => `h${i}.example.com/${"a".repeat(490)}`),
+      policy: { rootOfTrust: { policyType: "PublicKey", publicKey: { keyData: btoa("a key") } } },
+    },
+  };
+  const kept = trimRegistryObject(large as KubeObject);
+  expect(JSON.stringify(large).length).toBeGreaterThan(128_000);
+  expect(JSON.stringify(kept).length).toBeLessThan(1000);
+  expect(settingsOf({ ...none, imagePolicies: [kept as never] }).policies).toEqual([
+    { object: "ImagePolicy/tenant/p", namespace: "tenant", spec: {}, room: roomOf(large) },
+  ]);
+  // Those of the cluster are the administrator's.
+  const ofCluster = { ...large, kind: openshift.ClusterImagePolicy.kind };
+  expect(trimRegistryObject(ofCluster as KubeObject)).toMatchObject({ spec: large.spec });
 });
 
 test("of the administrator's own objects everything is kept [registry-objects-2]", () => {

@@ -11,6 +11,7 @@ import {
 import { type KubeObject, type Resource, keyOf } from "../../api/schema/object.ts";
 import type { MirrorRule } from "./merge-mirrors.ts";
 import type { RegistriesInputs } from "./registries-config.ts";
+import { roomOf } from "./tenant-policies.ts";
 
 /** The objects of a cluster that say where machines pull images from, and which; a kind that it lacks has none. */
 export interface RegistryObjects {
@@ -20,10 +21,19 @@ export interface RegistryObjects {
   readonly contentSourcePolicies: readonly ImageContentSourcePolicy[];
   readonly tagMirrorSets: readonly ImageTagMirrorSet[];
   readonly clusterImagePolicies: readonly ImagePolicy[];
-  readonly imagePolicies: readonly ImagePolicy[];
+  readonly imagePolicies: readonly KnownPolicy[];
   /** Of ClusterVersion `version`; `undefined` on clusters that have none. */
   readonly releaseImage: string | undefined;
 }
+
+/** An ImagePolicy as the controller's cache has it. */
+export interface KnownPolicy extends ImagePolicy {
+  /** Characters that it takes in a configuration: it is large, and its spec is read when it is written. */
+  readonly room?: number;
+}
+
+/** Characters in a configuration from which a tenant's policy is large: of these few have room, however many there are. */
+const largeRoom = 16 * 1024;
 
 /** Kinds of objects about registries, mirrors and signatures. */
 export const registryKinds = [
@@ -37,21 +47,31 @@ export const registryKinds = [
 
 /**
  * Trims an image policy to what decides about registries: a tenant makes thousands in its namespaces, each with annotations of
- * 256 KiB. The other kinds are the administrator's. Every watch of such objects in one process uses this.
+ * 256 KiB, and with scopes of 128 KiB. The other kinds are the administrator's. Every watch of such objects in one process
+ * uses this.
  */
 export function trimRegistryObject(object: KubeObject): KubeObject {
   if (object.kind !== openshift.ImagePolicy.kind && object.kind !== openshift.ClusterImagePolicy.kind) return object;
-  const { apiVersion, kind, metadata, spec, status } = object as ImagePolicy;
+  const policy = trimPolicy(object as ImagePolicy);
+  if (policy.kind !== openshift.ImagePolicy.kind) return policy;
+  const room = roomOf({ spec: policy.spec ?? {} });
+  if (room < largeRoom) return policy;
+  const { spec: _, ...known } = policy;
+  const sized: KnownPolicy = { ...known, room };
+  return sized;
+}
+
+/** A policy without what its author hangs on it. */
+export function trimPolicy({ apiVersion, kind, metadata, spec, status }: ImagePolicy): ImagePolicy {
   const { name, namespace, uid, resourceVersion, generation, creationTimestamp, deletionTimestamp } = metadata;
   const fields = { namespace, uid, resourceVersion, generation, creationTimestamp, deletionTimestamp };
-  const trimmed = {
+  return {
     apiVersion,
     kind,
     metadata: { name, ...Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) },
-    spec,
+    ...(spec === undefined ? {} : { spec }),
     ...(status?.conditions === undefined ? {} : { status: { conditions: status.conditions } }),
   };
-  return trimmed;
 }
 
 export const isRegistryObject = ({ apiVersion, kind }: KubeObject): boolean =>
@@ -183,9 +203,10 @@ const rulesOf = (
     policy: mirrorSourcePolicy,
   }));
 
-const policiesOf = (policies: readonly ImagePolicy[], kind: string): RegistriesInputs["policies"] =>
+const policiesOf = (policies: readonly KnownPolicy[], kind: string): RegistriesInputs["policies"] =>
   byName(policies).map((policy) => ({
     object: `${kind}/${keyOf(policy)}`,
     namespace: policy.metadata.namespace ?? "",
     spec: policy.spec ?? {},
+    ...(policy.room === undefined ? {} : { room: policy.room }),
   }));

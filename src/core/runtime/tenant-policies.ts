@@ -36,7 +36,7 @@ export function roomOf({ spec }: Pick<ImagePolicyObject, "spec">): number {
 export function withoutRoom(policies: readonly ImagePolicyObject[], ofCluster: number): readonly ObjectProblem[] {
   const rooms = policies
     .filter(({ namespace }) => namespace !== "")
-    .map(({ object, namespace, spec }) => ({ object, namespace, room: roomOf({ spec }) }));
+    .map(({ object, namespace, spec, room }) => ({ object, namespace, room: room ?? roomOf({ spec }) }));
   const sum = (list: readonly { readonly room: number }[]) => list.reduce((all, { room }) => all + room, ofCluster);
   const namespaces = [...Map.groupBy(rooms, ({ namespace }) => namespace)]
     .map(([namespace, list]) => ({ namespace, list, room: sum(list) }))
