@@ -72,12 +72,20 @@ export function withDeadlines(open: OpenImages, clock: Clock, stop: AbortSignal)
   return (access) => {
     const images = open(access);
     const asker = JSON.stringify([access.registries, access.pull, access.push].map((text) => text ?? null));
-    async function within<T>(image: string, signal: AbortSignal, ask: (until: AbortSignal) => Promise<T>): Promise<T> {
+    /** @param again whether a registry that has rested is asked beside other work, or by whoever has nothing else to do. */
+    async function within<T>(
+      image: string,
+      signal: AbortSignal,
+      ask: (until: AbortSignal) => Promise<T>,
+      again: "beside" | "now" = "beside",
+    ): Promise<T> {
       const key = `${hostOfPullspec(image)} ${asker}`;
       const known = resting.get(key);
       if (known !== undefined) {
-        if (known.until <= clock.monotonic()) void askAgain(key, ask);
-        throw unreachable(image);
+        const hasRested = known.until <= clock.monotonic();
+        if (hasRested && again === "beside") void askAgain(key, ask);
+        if (!hasRested || again === "beside") throw unreachable(image);
+        resting.delete(key);
       }
       const deadline = clock.deadline(queryMs, signal);
       try {
@@ -110,7 +118,7 @@ export function withDeadlines(open: OpenImages, clock: Clock, stop: AbortSignal)
           signal,
         );
       },
-      delete: (image, signal) => within(image, signal, (until) => images.delete(image, until)),
+      delete: (image, signal) => within(image, signal, (until) => images.delete(image, until), "now"),
       isWorldReadable: (repository, signal) =>
         within(repository, signal, (until) => images.isWorldReadable(repository, until)),
       async inspect(image, signal) {
