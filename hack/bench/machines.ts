@@ -130,6 +130,7 @@ function countingDisk() {
     append: counted("append", systemDisk.append),
     symlink: counted("symlink", systemDisk.symlink),
     mkdir: counted("mkdir", systemDisk.mkdir),
+    give: counted("give", systemDisk.give),
     chmod: counted("chmod", systemDisk.chmod),
     chown: counted("chown", systemDisk.chown),
     sync: counted("sync", systemDisk.sync),

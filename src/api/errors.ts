@@ -33,8 +33,10 @@ export const errorCodes = {
     remedy: "Remove it if nothing needs it.",
   },
   MCO_HOST_UNSAFE_PATH: {
-    meaning: "On the way to a file of the machine is a link that a user other than root could place.",
-    remedy: "Replace the link with the folder that it leads to.",
+    meaning:
+      "On the way to a file of the machine is a link that a user other than root could place; or a folder that is to have another owner lies in a folder of a user, and is not that user's.",
+    remedy:
+      "Replace the link with the folder that it leads to. Give the folder its owner and mode by hand, if it is the right one.",
   },
   MCO_HOST_READ_ONLY: {
     meaning: "A path below /usr belongs to the OS image and cannot be written.",

@@ -16,6 +16,8 @@ export interface Layout {
   readonly registry: string;
   /** Inputs, results and journal of the bootstrap. */
   readonly bootstrap: string;
+  /** The folders of all hosts. */
+  readonly hosts: string;
   host(name: string): string;
 }
 
@@ -32,6 +34,7 @@ export function layoutOf(directory: string): Layout {
     osImages: `${directory}/os`,
     registry: `${directory}/registry`,
     bootstrap: `${directory}/bootstrap`,
+    hosts: `${directory}/hosts`,
     host: (name) => `${directory}/hosts/${name}`,
   };
 }
@@ -91,6 +94,8 @@ export interface ClusterRecord {
    * journal is not in the cluster; absent: the cluster was not bootstrapped.
    */
   readonly bootstrap?: "running" | "done";
+  /** No image is unpacked with set-user-ID files; absent in records of releases that did so. */
+  readonly withoutSetId?: true;
   /** The supervisor; `startTime` distinguishes it from another process that reuses its id. */
   readonly supervisor: { readonly pid: number; readonly startTime: string };
   readonly processes: readonly { readonly name: string; readonly pid: number; readonly startTime: string }[];

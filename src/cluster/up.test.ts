@@ -167,3 +167,20 @@ test("a bootstrap command that refuses ends the start, with its name and its log
   });
   expect(processes.started).not.toContain("server bootstrap");
 });
+
+test("what an earlier release unpacked of images loses its set-user-ID bits once [cluster-up-set-id-1]", async () => {
+  const { layout, run, record } = clusterFolder();
+  const cleared: string[] = [];
+  const clearSetId = (folder: string) => Promise.resolve(void cleared.push(folder.slice(layout.directory.length)));
+  await run({ clearSetId }, () => undefined);
+  // This release unpacks none.
+  expect(cleared).toEqual([]);
+  const { withoutSetId, ...earlier } = (await record()) as ClusterRecord;
+  expect(withoutSetId).toBe(true);
+  writeFileSync(layout.record, JSON.stringify(earlier));
+  for (let turn = 0; turn < 2; turn += 1) await run({ clearSetId }, () => undefined);
+  expect(cleared).toEqual([
+    "/os",
+    ...["master-0", "master-1", "worker-0"].map((name) => `/hosts/${name}/sysroot/deploy`),
+  ]);
+});

@@ -57,6 +57,8 @@ export interface UpOptions extends Ports {
   /** Gives the cluster the bootstrap's journal lines of a folder; resolves when it has them. */
   readonly handOver: (folder: string, signal: AbortSignal) => Promise<void>;
   readonly forward: Forward;
+  /** Takes set-user-ID bits away from what an earlier release unpacked below a folder; absent without root, which gave none. */
+  readonly clearSetId?: ((folder: string) => Promise<void>) | undefined;
   /** Resolves when a machine that is about to start has a Node with the roles that it must not give itself. */
   readonly registerMachine: (host: HostRecord, signal: AbortSignal) => Promise<void>;
   /**
@@ -127,6 +129,7 @@ export async function runCluster(
 
   const addresses = addressesOf(earlier?.network ?? (await freeNetwork(options)));
   await protectFolder(files, layout);
+  if (earlier !== undefined && earlier.withoutSetId !== true) await clearImages(options);
   const credentials = await clusterCredentials({ ...options, addresses });
   const hasRegistry = earlier === undefined ? options.registry : earlier.registry === true;
   const registry = hasRegistry ? await clusterRegistry({ ...options, addresses }) : undefined;
@@ -146,6 +149,13 @@ export async function runCluster(
   } finally {
     await supervisor.stop();
   }
+}
+
+/** What earlier releases unpacked of images; the caches of builds in /var keep what is theirs. */
+async function clearImages({ files, layout, clearSetId }: UpOptions): Promise<void> {
+  const hosts = await files.list(layout.hosts);
+  for (const folder of [layout.osImages, ...hosts.map((name) => `${layout.host(name)}/sysroot/deploy`)])
+    await clearSetId?.(folder);
 }
 
 interface SupervisorOptions extends UpOptions {
@@ -347,6 +357,7 @@ class Supervisor {
       network: addresses.network,
       ...(registry === undefined ? {} : { registry: true }),
       ...(this.#memory.bootstrap === undefined ? {} : { bootstrap: this.#memory.bootstrap }),
+      withoutSetId: true,
       supervisor: { pid, startTime: (await startTimeOf(files, pid)) ?? "" },
       processes: [...this.#memory.processes].map(([name, { child, startTime }]) => ({
         name,

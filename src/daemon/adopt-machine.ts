@@ -111,6 +111,7 @@ async function adoptionOf(
 export async function originalsOf(host: Host, config: NodeConfig, signal: AbortSignal): Promise<Originals> {
   const { booted } = await host.os.status(signal);
   const found = new Map<string, OriginalEntry | null>();
+  const unreadable: string[] = [];
   for (const path of config.entries.keys()) {
     const kept = await readOriginal(host, `${hostPaths.referenceOriginals}${path}.mcdorig`, signal);
     const stamp =
@@ -118,9 +119,9 @@ export async function originalsOf(host: Host, config: NodeConfig, signal: AbortS
         ? await host.files.read(`${hostPaths.referenceNoOriginals}${path}.mcdnoorig`, signal)
         : undefined;
     const shipped = originalOf(await host.files.vendor(path, signal)) ?? undefined;
+    if (kept.isUnreadable && shipped === undefined) unreadable.push(path);
     found.set(path, stamp === undefined ? originalToRecord(kept.entry ?? shipped ?? null, shipped) : null);
   }
-  const { paths } = withFound({}, found);
   const own = new Set(config.kernelArguments);
   // Units whose text the config provides, and accounts whose password it sets, had no original, but for what the OS ships.
   const enablement = Object.fromEntries(
@@ -129,7 +130,8 @@ export async function originalsOf(host: Host, config: NodeConfig, signal: AbortS
     ),
   );
   const passwords = Object.fromEntries([...config.passwords.keys()].map((user) => [user, null]));
-  return { ...noOriginals(booted.kernelArguments.filter((word) => !own.has(word))), paths, enablement, passwords };
+  const none = noOriginals(booted.kernelArguments.filter((word) => !own.has(word)));
+  return { ...withFound(none, found, unreadable).originals, enablement, passwords };
 }
 
 /** The recorded image of a machine; where the two annotations disagree, the suite's own decides. */

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { hostPaths } from "../api/names.ts";
 import { type Payload, printPayload, settleUnitText } from "../core/config/image-content.ts";
+import { mostOriginalBytes } from "../core/machine/kept-originals.ts";
 import { localPayloadName } from "../core/machine/image-content-plan.ts";
 import type { Host } from "../host/host.ts";
 import { type MemoryHost, type MemoryImage, memoryHost } from "../../test/support/hosts/memory-host.ts";
@@ -227,6 +228,17 @@ describe("settling", () => {
     expect(await host.units.links(signal)).toEqual([{ path: wants, target: link.target }]);
     expect((await host.units.state(["crio.service"], signal)).get("crio.service")?.enablement).toBe("enabled");
     expect(JSON.parse((await host.ledger.read("originals.json", signal)) ?? "")).toMatchObject({ enablement: {} });
+  });
+
+  test("records which files of users it replaced without keeping them [daemon-settle-machine-4]", async () => {
+    const machine = machineWith(images, "bare");
+    await put(machine.host, "/var/lib/app", "x".repeat(mostOriginalBytes.ofUserFile + 1), { uid: 7, gid: 8 });
+    await boot(machine, "first");
+    const originals = async () =>
+      JSON.parse((await machine.host.ledger.read("originals.json", signal)) ?? "") as object;
+    expect(await originals()).toMatchObject({ paths: { "/var/lib/app": null }, notKept: ["/var/lib/app"] });
+    await boot(machineOn(machine, { third: imageOf(payload([])) }), "third");
+    expect(await originals()).not.toHaveProperty("notKept");
   });
 
   test("leaves existing credentials alone, and writes missing ones", async () => {

@@ -6,7 +6,7 @@ import { matchesWanted } from "../core/machine/content-gap.ts";
 import type { OriginalEntry, Originals } from "../core/machine/observed-content.ts";
 import { originalsOnSystem, withFound } from "../core/machine/kept-originals.ts";
 import { sameDeployment } from "../core/machine/deployment.ts";
-import { originalUnit } from "../core/machine/unit-gap.ts";
+import { type UnitOriginal, linksOfUnits, originalUnits } from "../core/machine/unit-gap.ts";
 import { fitToAccounts } from "../core/machine/judge-target.ts";
 import { type NodeConfig, bringsUnit } from "../core/config/node-config.ts";
 import { type Payload, readPayload } from "../core/config/image-content.ts";
@@ -279,7 +279,8 @@ async function observe(
   const { states, ...units } = await observeUnits(
     host,
     {
-      configs: before === undefined ? [target] : [before, target],
+      previous: before,
+      target,
       others: unitsNamed([...target.entries.keys(), ...Object.keys(originals.paths)]),
       originals,
     },
@@ -320,15 +321,18 @@ async function remembered(
 ): Promise<Originals> {
   if (remember.paths.length + remember.units.length + remember.users.length === 0) return view.originals;
   const found = new Map<string, OriginalEntry | null>();
+  const unreadable: string[] = [];
   const hidden = new Set(view.originals.hidden);
   for (const path of remember.paths) {
     const wanted = target.entries.get(path);
     const known = before?.paths[path];
+    const present = known === undefined ? await readOriginal(host, path, signal) : undefined;
+    if (present?.isUnreadable === true || before?.notKept?.includes(path) === true) unreadable.push(path);
     const original =
       known !== undefined
         ? known
         : originalToKeep(
-            (await readOriginal(host, path, signal)).entry,
+            present?.entry ?? null,
             wanted !== undefined && matchesWanted(view.entries.get(path), wanted, view),
             view.vendor.get(path),
             from,
@@ -336,26 +340,24 @@ async function remembered(
     found.set(path, original);
     if (from === "image" && original === null) hidden.add(path);
   }
-  const { paths } = withFound(view.originals.paths, found);
+  const { originals } = withFound(view.originals, found, unreadable);
   // A unit whose text the payload provides had no original, but for what the OS ships.
-  const units = remember.units.map((unit) => {
-    const found = bringsUnit(target, unit) ? { enablement: "absent", links: {} } : originalUnit(unit, view);
-    return [
-      unit,
-      before?.enablement[unit] === undefined
-        ? found
-        : { enablement: before.enablement[unit], links: before.links?.[unit] ?? found.links },
-    ] as const;
+  const originalUnit = originalUnits(view);
+  const units = remember.units.map((unit): readonly [string, UnitOriginal] => {
+    const found = bringsUnit(target, unit) ? { enablement: "absent", links: {} } : originalUnit(unit);
+    const was = before?.enablement[unit];
+    if (was === undefined || was === "unknown") return [unit, was === undefined ? found : { enablement: was }];
+    const links = before?.links?.[unit] ?? found.links;
+    return [unit, { enablement: was, ...(links === undefined ? {} : { links }) }];
   });
   return {
-    ...view.originals,
-    paths,
+    ...originals,
     ...(hidden.size === 0 ? {} : { hidden: [...hidden].sort() }),
     enablement: {
       ...view.originals.enablement,
       ...Object.fromEntries(units.map(([unit, was]) => [unit, was.enablement])),
     },
-    links: { ...view.originals.links, ...Object.fromEntries(units.map(([unit, was]) => [unit, was.links])) },
+    links: { ...view.originals.links, ...linksOfUnits(units) },
     passwords: {
       ...view.originals.passwords,
       ...Object.fromEntries(

@@ -88,7 +88,6 @@ export async function completeFirstBoot(options: FirstBootOptions, signal: Abort
     host,
     documents,
     clock: options.clock,
-    log: options.log,
     observed,
     target: { machineConfig, config },
     originals: observed.originals,

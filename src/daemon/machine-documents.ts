@@ -1,8 +1,9 @@
 import { McoError } from "../api/errors.ts";
+import { fittingOriginals } from "../core/machine/kept-originals.ts";
 import type { Originals } from "../core/machine/observed-content.ts";
 import type { ImagePair } from "../core/machine/image-target.ts";
 import { localPayloadName } from "../core/machine/image-content-plan.ts";
-import type { HostLedger } from "../host/host.ts";
+import { type HostLedger, mostDocumentBytes } from "../host/host.ts";
 import type { Ledger, ImageContentRecord } from "../core/machine/observed-node.ts";
 import type { MachineDocuments, KeptTarget, Previous, RefusedTarget } from "../core/machine/machine-record.ts";
 
@@ -95,8 +96,10 @@ const writerOf =
   (name, document, signal, v = 1) =>
     store.write(name, JSON.stringify({ v, ...document }), signal);
 
-async function readDocument<T>(store: HostLedger, name: string, signal: AbortSignal): Promise<T | undefined> {
-  const text = await store.read(name, signal);
+const readDocument = async <T>(store: HostLedger, name: string, signal: AbortSignal): Promise<T | undefined> =>
+  parseDocument<T>(await store.read(name, signal), name);
+
+function parseDocument<T>(text: string | undefined, name: string): T | undefined {
   if (text === undefined) return undefined;
   let document: unknown;
   try {
@@ -111,6 +114,19 @@ async function readDocument<T>(store: HostLedger, name: string, signal: AbortSig
   return document as T;
 }
 
+/**
+ * An earlier release kept any amount: what is too much goes, and is named, before it hinders anything. A payload that is
+ * kept on the machine holds the originals twice.
+ */
+async function readOriginals(store: HostLedger, signal: AbortSignal): Promise<Originals | undefined> {
+  const text = await store.read(names.originals, signal);
+  const originals = parseDocument<Originals>(text, names.originals);
+  if (text === undefined || originals === undefined || text.length <= mostDocumentBytes / 2) return originals;
+  const fitting = fittingOriginals(originals);
+  await writerOf(store)(names.originals, fitting, signal);
+  return fitting;
+}
+
 async function loadDocuments(store: HostLedger, signal: AbortSignal): Promise<MachineDocuments> {
   const ledger = await readDocument<Ledger>(store, names.ledger, signal);
   const previous = await readDocument<KeptTarget & { readonly proven?: boolean }>(store, names.previous, signal);
@@ -123,7 +139,7 @@ async function loadDocuments(store: HostLedger, signal: AbortSignal): Promise<Ma
         ? undefined
         : { config: previous.config, pair: previous.pair, proven: previous.proven !== false },
     settled: await readDocument<ImageContentRecord>(store, names.settled, signal),
-    originals: await readDocument<Originals>(store, names.originals, signal),
+    originals: await readOriginals(store, signal),
     refused: refused?.targets ?? [],
   };
 }

@@ -13,8 +13,8 @@ import { underOneName } from "../core/machine/one-name.ts";
 import { originalsOnSystem, originalsUnder, shippedPaths, uncovered } from "../core/machine/kept-originals.ts";
 import { isKubeconfig } from "../core/text/is-kubeconfig.ts";
 import { foldersAbove } from "../ignition/clean-path.ts";
-import { hiddenUnits } from "../core/machine/unit-gap.ts";
-import { type InstallLink, concernsUnit, enablingOf, vendorUnitFolder } from "../core/config/install-links.ts";
+import { hiddenUnits, unrecordedLinks } from "../core/machine/unit-gap.ts";
+import { type InstallLink, namesOfLink, reachedFrom, vendorUnitFolder } from "../core/config/install-links.ts";
 import { templateOf } from "../core/config/unit-name.ts";
 import { encodeBase64, textOf } from "../ignition/data-url.ts";
 import type { Owner } from "../ignition/types.ts";
@@ -143,7 +143,8 @@ export async function observeHost(
   const { states: _states, ...units } = await observeUnits(
     host,
     {
-      configs: previous === undefined ? [target] : [previous, target],
+      previous,
+      target,
       others: actedOn,
       originals,
     },
@@ -245,11 +246,13 @@ async function goesAway(
 export async function observeUnits(
   host: Host,
   {
-    configs,
+    previous,
+    target,
     others,
     originals,
   }: {
-    readonly configs: readonly NodeConfig[];
+    readonly previous: NodeConfig | undefined;
+    readonly target: NodeConfig;
     readonly others: readonly string[];
     readonly originals: Originals;
   },
@@ -259,6 +262,7 @@ export async function observeUnits(
     readonly states: ReadonlyMap<string, UnitState>;
   }
 > {
+  const configs = previous === undefined ? [target] : [previous, target];
   const shippedUnits = new Map<string, string>();
   const read = new Set<string>();
   const namesNow = () =>
@@ -279,28 +283,39 @@ export async function observeUnits(
   }
   const states = names.size === 0 ? new Map<string, UnitState>() : await host.units.state([...names], signal);
   const links = names.size === 0 ? [] : await host.units.links(signal);
+  const paths = [
+    ...linkPathsOf(hiddenUnits(originals, shippedUnits), { shippedUnits, links }),
+    ...unrecordedLinks(originals, previous, shippedUnits).map(({ path }) => path),
+  ];
   return {
     states,
     enablement: new Map([...states].map(([name, { enablement }]) => [name, enablement])),
     links: new Map(links.map(({ path, target }) => [path, target])),
     shippedUnits,
-    shippedLinks: await shippedLinksOf(host, hiddenUnits(originals, shippedUnits), { shippedUnits, links }, signal),
+    shippedLinks: await shippedLinksAt(host, paths, signal),
   };
 }
 
-/** Which links of these units the OS ships, of those that they have and those that enabling them makes. */
-async function shippedLinksOf(
-  host: Host,
+/** Where units of the OS have links, or get them when they are enabled. */
+function linkPathsOf(
   units: readonly string[],
   known: { readonly shippedUnits: ShippedUnits; readonly links: readonly InstallLink[] },
+): readonly string[] {
+  const all = new Set(units);
+  const reached = reachedFrom(all, findUnitIn(emptyNodeConfig, known.shippedUnits));
+  const links = [
+    ...[...reached.values()].flatMap(({ installing }) => installing.links),
+    ...known.links.filter((link) => [...namesOfLink(link)].some((name) => all.has(name))),
+  ];
+  return links.map(({ path }) => path);
+}
+
+/** Which links the OS ships at these paths. */
+async function shippedLinksAt(
+  host: Host,
+  paths: readonly string[],
   signal: AbortSignal,
 ): Promise<ReadonlyMap<string, string>> {
-  const find = findUnitIn(emptyNodeConfig, known.shippedUnits);
-  const paths = units.flatMap((unit) =>
-    [...enablingOf(unit, find).links, ...known.links.filter((link) => concernsUnit(link, unit))].map(
-      ({ path }) => path,
-    ),
-  );
   const links = new Map<string, string>();
   for (const path of new Set(paths)) {
     const entry = await host.files.vendor(path, signal);

@@ -10,15 +10,14 @@ import {
   managedUnits,
 } from "../core/config/node-config.ts";
 import type { OriginalEntry, Originals } from "../core/machine/observed-content.ts";
-import { mostOriginalBytes, originalToRecord, originalsUnder, withFound } from "../core/machine/kept-originals.ts";
-import { originalUnit } from "../core/machine/unit-gap.ts";
+import { originalToRecord, originalsUnder, withFound } from "../core/machine/kept-originals.ts";
+import { linksOfUnits, originalUnits } from "../core/machine/unit-gap.ts";
 import { type PayloadEntry, payloadOf, printPayload, settleUnitText } from "../core/config/image-content.ts";
 import { contentMismatch, contentSaid, isTargetOf, pairOf } from "../core/machine/image-target.ts";
 import type { Step } from "../core/machine/plan-node.ts";
 import type { LocalPayload } from "../core/machine/image-content-plan.ts";
 import type { Host, HostWrite } from "../host/host.ts";
 import type { Clock } from "../ports/clock.ts";
-import type { Logger } from "../ports/logger.ts";
 import type { DocumentStore } from "./machine-documents.ts";
 import { originalOf, readOriginal } from "./observe-host.ts";
 import { performContent } from "./perform-content.ts";
@@ -32,7 +31,6 @@ export interface StepContext {
   readonly host: Host;
   readonly documents: DocumentStore;
   readonly clock: Pick<Clock, "now">;
-  readonly log?: Pick<Logger, "warn"> | undefined;
   readonly observed: ObservedNode;
   readonly target: { readonly machineConfig: MachineConfig; readonly config: NodeConfig };
   /** Updates the machine's pull credentials; absent where no controller can. */
@@ -189,24 +187,20 @@ async function openLedger(step: Step & { do: "openLedger" }, site: StepContext, 
     const shipped = observed.payload === "image" ? undefined : await host.files.vendor(path, signal);
     found.set(path, originalToRecord(original.entry, originalOf(shipped) ?? undefined));
   }
-  const { paths, notKept } = withFound(site.originals.paths, found);
-  if (notKept.length + unreadable.length > 0)
-    site.log?.warn(
-      { paths: [...notKept, ...unreadable].slice(0, 20), most: mostOriginalBytes },
-      "these files are replaced, and what they hold is not kept: it is too large, or cannot be read",
-    );
-  const units = step.units.map((unit) => [unit, originalUnit(unit, observed)] as const);
+  const { originals } = withFound(site.originals, found, unreadable);
+  const originalUnit = originalUnits(observed);
+  const units = step.units.map((unit) => [unit, originalUnit(unit)] as const);
   const enablement = {
     ...site.originals.enablement,
     ...Object.fromEntries(units.map(([unit, was]) => [unit, was.enablement])),
   };
-  const links = { ...site.originals.links, ...Object.fromEntries(units.map(([unit, was]) => [unit, was.links])) };
+  const links = { ...site.originals.links, ...linksOfUnits(units) };
   const passwords = {
     ...site.originals.passwords,
     ...Object.fromEntries(step.users.map((user) => [user, observed.passwords.get(user) ?? null])),
   };
   const ownKernelArguments = [...new Set([...site.originals.ownKernelArguments, ...target.config.kernelArguments])];
-  const grown = { ...site.originals, paths, enablement, links, passwords, ownKernelArguments };
+  const grown = { ...originals, enablement, links, passwords, ownKernelArguments };
   await documents.storeOriginals(grown, signal);
   site.originals = grown;
   const same =
@@ -261,7 +255,8 @@ function withOriginals(config: NodeConfig, observed: ObservedNode): LocalPayload
   const payload = payloadOf(config, observed);
   const managed = managedUnits(config, findUnitIn(config, shippedUnits));
   const units = Object.entries(enablement).flatMap(([name, was]) =>
-    managed.has(name) ? [] : [{ name, enabled: was === "enabled" }],
+    // Where presets decide, the recorded original says so.
+    managed.has(name) || was === "unknown" ? [] : [{ name, enabled: was === "enabled" }],
   );
   const named = new Set(payload.entries.map(({ path }) => path));
   const before = Object.entries(paths).flatMap(([path, original]): PayloadEntry[] => {

@@ -32,8 +32,8 @@ import { phasesApplied, phasesApplying, phasesFailing } from "./phase-reports.ts
 import { reportSection } from "./report-section.ts";
 import { stopWatching } from "./watch-drift.ts";
 
-/** How many units a line names. */
-const mostNamedUnits = 5;
+/** How many units a line names, and how many paths. */
+const [mostNamedUnits, mostNamedPaths] = [5, 20];
 /** How soon a machine is observed again after its image's content was applied again. */
 const appliedSoonSeconds = 2;
 
@@ -101,7 +101,6 @@ const siteOf = (
   host,
   documents,
   clock: context.clock,
-  log: context.log,
   observed,
   target,
   originals: observed.originals,
@@ -141,23 +140,34 @@ async function beginUpdate(update: Update): Promise<void> {
       [annotations.postConfigAction]: acted === undefined ? undefined : "",
     });
   }
-  const isNew = (message: string): boolean => {
-    const isTold = memory.told.has(message);
-    memory.told.add(message);
-    return !isTold;
-  };
+  // After a reboot, only applying an image's content has found more.
+  if (plan.observed.ledger === undefined || plan.observed.payload !== undefined) noteNotKept(update);
   // An update that goes on after a reboot has said it before.
   const skipped = plan.observed.ledger === undefined ? unitsThatAreNotThere(plan.observed, site.target.config) : [];
   if (skipped.length > 0) {
     const message = `not enabled, because the machine has no such unit: ${listText(skipped, mostNamedUnits)}`;
-    if (isNew(message)) journal.note("Executed/Files", "UnitSkipped", message);
+    if (isNew(message, memory)) journal.note("Executed/Files", "UnitSkipped", message);
   }
-  for (const message of describeDropped(plan.plan.dropped).filter(isNew))
-    journal.note("PostAction/Service", "DebtDropped", message);
+  for (const message of describeDropped(plan.plan.dropped))
+    if (isNew(message, memory)) journal.note("PostAction/Service", "DebtDropped", message);
   if (!plan.skipsDrain) return;
   const message = "no drain is required";
   reportSection({ path: "Executed/Cordoned", mark: "skip", reason: "NotRequired", message }, update);
   reportSection({ path: "Executed/Drained", mark: "skip", reason: "NotRequired", message }, update);
+}
+
+function isNew(message: string, { told }: Update["memory"]): boolean {
+  const isTold = told.has(message);
+  told.add(message);
+  return !isTold;
+}
+
+/** Names the paths whose original is not kept: those of this update, and those that a boot or taking the machine over found. */
+function noteNotKept({ site: { originals }, memory, journal }: Update): void {
+  const notKept = originals.notKept ?? [];
+  if (notKept.length === 0) return;
+  const message = `not kept, because it is too large or cannot be read: what was here before it was managed: ${listText(notKept, mostNamedPaths)}`;
+  if (isNew(message, memory)) journal.note("Executed/Files", "OriginalNotKept", message);
 }
 
 /** A resumed update is not announced again. */
@@ -197,7 +207,9 @@ async function performReported(step: Step, update: Update): Promise<Ended> {
     case "openLedger":
       stopWatching(update, `${nodeName} is being updated to ${name}`);
       reporter.phases(phasesApplying(plan.target.config, { files: plan.steps.some(isWrite), os: plan.changesOs }));
-      return perform(step, site, update);
+      await perform(step, site, update);
+      noteNotKept(update);
+      return undefined;
     case "stageOs":
       return stage(step, update);
     case "reboot":

@@ -1,8 +1,11 @@
 import { expect, test } from "vitest";
 import { type ErrorCode, McoError } from "../api/errors.ts";
-import { hostPaths } from "../api/names.ts";
-import type { Host } from "../host/host.ts";
-import { MachineHarness } from "../../test/support/machine-harness.ts";
+import { annotations, hostPaths } from "../api/names.ts";
+import { mostOriginalBytes } from "../core/machine/kept-originals.ts";
+import type { Originals } from "../core/machine/observed-content.ts";
+import { type Host, mostDocumentBytes } from "../host/host.ts";
+import { documentStore } from "./machine-documents.ts";
+import { MachineHarness, machineConfigOf } from "../../test/support/machine-harness.ts";
 
 /** A machine where a user can put something at a path that cannot be read as a file. */
 class Junk {
@@ -52,3 +55,75 @@ test.for<ErrorCode>(["MCO_HOST_FILE_TOO_LARGE", "MCO_HOST_NO_FILE"])(
     expect(junk.at.size).toBe(0);
   },
 );
+
+const linesOf = (harness: MachineHarness) =>
+  harness.history.filter(({ reason }) => reason === "OriginalNotKept").map(({ message }) => message);
+const says = (paths: string) =>
+  `not kept, because it is too large or cannot be read: what was here before it was managed: ${paths}`;
+const tooLarge = "x".repeat(mostOriginalBytes.ofUserFile + 1);
+
+test("the machine's book names the files whose former content is not kept [daemon-originals-1]", async () => {
+  const harness = await MachineHarness.make();
+  await harness.updatedTo("rendered-1", {});
+  const own = { mode: 0o600, uid: 1000, gid: 1000 };
+  const contents = new TextEncoder().encode(tooLarge);
+  const { signal } = new AbortController();
+  await harness.host.files.write([{ path: "/var/theirs", entry: { kind: "file", contents, ...own } }], signal);
+  await harness.put("/etc/large", tooLarge);
+  await harness.config("rendered-2", { files: { "/etc/large": "ours", "/var/theirs": "ours" } });
+  await harness.annotate({ [annotations.desiredConfig]: "rendered-2" });
+  await harness.untilDone("rendered-2");
+  expect(linesOf(harness)).toEqual([says("/var/theirs")]);
+  // The end of it: what is root's comes back.
+  await harness.config("rendered-3", {});
+  await harness.annotate({ [annotations.desiredConfig]: "rendered-3" });
+  await harness.untilDone("rendered-3");
+  expect(await harness.file("/etc/large")).toHaveLength(tooLarge.length);
+  expect(await harness.file("/var/theirs")).toBeUndefined();
+  expect(await harness.ledgerDocument<Originals>("originals.json")).not.toHaveProperty("notKept");
+});
+
+test("so it does of those that taking the machine over found [daemon-originals-2]", async () => {
+  const path = "/var/home/core/large";
+  const harness = await MachineHarness.make();
+  const kept = `${hostPaths.referenceOriginals}${path}.mcdorig`;
+  const junk = new Junk();
+  junk.at.set(kept, "MCO_HOST_FILE_TOO_LARGE");
+  harness.tamper = junk.host;
+  await harness.put(path, "one");
+  const old = machineConfigOf("rendered-1", { files: { [path]: "one" } });
+  await harness.put(hostPaths.currentConfig, JSON.stringify(old));
+  await harness.config("rendered-0", {});
+  await harness.annotate({
+    [annotations.currentConfig]: "rendered-1",
+    [annotations.desiredConfig]: "rendered-0",
+    [annotations.state]: "Done",
+  });
+  harness.start();
+  await harness.untilDone("rendered-0");
+  expect(await harness.file(path)).toBeUndefined();
+  expect(linesOf(harness)).toEqual([says(path)]);
+});
+
+test("originals of an earlier release that are too large stop no pass: what is too much goes, and is named [daemon-originals-3]", async () => {
+  const large = "A".repeat(mostDocumentBytes / 2);
+  const entry = { kind: "file", digest: "", mode: 0o600, uid: 1000, gid: 1000 } as const;
+  const originals = {
+    v: 1,
+    paths: { "/home/a": { ...entry, contents: large }, "/etc/b": { ...entry, uid: 0, contents: "Yg==" } },
+    enablement: {},
+    passwords: {},
+    kernelArguments: [],
+    ownKernelArguments: [],
+  };
+  const texts = new Map([["originals.json", JSON.stringify(originals)]]);
+  const store = documentStore({
+    read: (name) => Promise.resolve(texts.get(name)),
+    write: (name, text) => Promise.resolve(void texts.set(name, text)),
+    remove: (name) => Promise.resolve(void texts.delete(name)),
+  });
+  const { signal } = new AbortController();
+  const now = { ...originals, paths: { ...originals.paths, "/home/a": null }, notKept: ["/home/a"] };
+  expect((await store.load(signal)).originals).toEqual(now);
+  expect(JSON.parse(texts.get("originals.json") ?? "")).toEqual(now);
+});

@@ -1037,6 +1037,7 @@ function fallibleDisk() {
     append: wrap("append", systemDisk.append),
     symlink: wrap("symlink", systemDisk.symlink),
     mkdir: wrap("mkdir", systemDisk.mkdir),
+    give: wrap("give", systemDisk.give),
     chmod: wrap("chmod", systemDisk.chmod),
     chown: wrap("chown", systemDisk.chown),
     sync: wrap("sync", forgetfulDisk.sync),

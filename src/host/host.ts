@@ -202,9 +202,17 @@ export interface HostUsers {
 }
 
 /** Small documents that survive everything but the loss of the disk, an OS roll-back included. */
+/** The largest document that is written, in bytes. */
+export const mostDocumentBytes = 128 * 1024 * 1024;
+
 export interface HostLedger {
+  /** Documents of earlier releases too, which had no {@link mostDocumentBytes}. */
   read(name: string, signal: AbortSignal): Promise<string | undefined>;
-  /** Atomic and durable. Readable by root only. */
+  /**
+   * Atomic and durable. Readable by root only.
+   *
+   * @throws McoError `MCO_HOST_FILE_TOO_LARGE` beyond {@link mostDocumentBytes}
+   */
   write(name: string, text: string, signal: AbortSignal): Promise<void>;
   remove(name: string, signal: AbortSignal): Promise<void>;
 }

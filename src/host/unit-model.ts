@@ -3,10 +3,12 @@ import { hostPaths } from "../api/names.ts";
 import {
   type Enabling,
   type InstallLink,
+  type Installing,
   type UnitFile,
-  concernsUnit,
-  dropinsOf,
   enablingOf,
+  installingOf,
+  namesOfLink,
+  unitFileOf,
   unitFolder,
   vendorUnitFolder,
 } from "../core/config/install-links.ts";
@@ -94,7 +96,7 @@ async function unitFile(
     const dropins = new Map<string, ReadonlyMap<string, string>>();
     for (const each of new Set([`${templateOf(unit)}.d`, `${unit}.d`]))
       dropins.set(each, await dropinsBelow(support, each, signal));
-    return { path, texts: [text(entry.contents), ...dropinsOf(unit, (each) => dropins.get(each) ?? new Map())] };
+    return unitFileOf({ path, text: text(entry.contents) }, unit, (each) => dropins.get(each) ?? new Map());
   }
   return undefined;
 }
@@ -134,17 +136,19 @@ export interface UnitModel extends HostUnits {
   boot(signal: AbortSignal): Promise<void>;
 }
 
+/** What is found, by the name of the file and of the unit that has it. */
+type FoundUnits = Map<string, UnitFile | "masked" | undefined>;
+
 export function unitModel(support: UnitModelSupport): UnitModel {
   const { files } = support;
 
   const unitLinks = (signal: AbortSignal) => readUnitLinks(files, support.listTree, signal);
 
-  /** What enabling a unit makes; the files that it needs are found on the way. */
-  async function enabling(name: string, signal: AbortSignal): Promise<Enabling> {
-    const found = new Map<string, UnitFile | "masked" | undefined>();
+  /** What enabling a unit makes by itself; the files that it needs come to those that are found. */
+  async function installing(name: string, found: FoundUnits, signal: AbortSignal): Promise<Installing> {
     for (;;) {
       const missing = new Map<string, readonly [string, string]>();
-      const result = enablingOf(name, (file, unit) => {
+      const result = installingOf(name, (file, unit) => {
         const key = `${file} ${unit}`;
         if (!found.has(key)) missing.set(key, [file, unit]);
         return found.get(key);
@@ -152,6 +156,14 @@ export function unitModel(support: UnitModelSupport): UnitModel {
       if (missing.size === 0) return result;
       for (const [key, [file, unit]] of missing) found.set(key, await unitFile(support, file, unit, signal));
     }
+  }
+
+  /** What enabling a unit makes, and the units that it names: what each needs is found once. */
+  async function enabling(name: string, signal: AbortSignal): Promise<Enabling> {
+    const found: FoundUnits = new Map();
+    const units = new Set([name]);
+    for (const unit of units) for (const other of (await installing(unit, found, signal)).also) units.add(other);
+    return enablingOf(name, (file, unit) => found.get(`${file} ${unit}`));
   }
 
   async function fileOf(name: string, signal: AbortSignal): Promise<UnitFile | "masked" | undefined> {
@@ -164,7 +176,7 @@ export function unitModel(support: UnitModelSupport): UnitModel {
     const unit = await fileOf(name, signal);
     if (unit === undefined) return "absent";
     if (unit === "masked") return "masked";
-    const { own } = await enabling(name, signal);
+    const { links: own } = await installing(name, new Map(), signal);
     const links = known ?? (await unitLinks(signal));
     const isTemplate = readUnitName(name)?.kind === "template";
     const ownPaths = new Set(own.map(({ path }) => path));
@@ -299,9 +311,9 @@ export function unitModel(support: UnitModelSupport): UnitModel {
       const unit = await fileOf(name, signal);
       if (unit === "masked") return;
       // Without a file, what is named like it goes.
-      const { units } = unit === undefined ? { units: [] } : await enabling(name, signal);
+      const gone = new Set([name, ...(unit === undefined ? [] : (await enabling(name, signal)).units)]);
       for (const link of await unitLinks(signal))
-        if ([name, ...units].some((gone) => concernsUnit(link, gone))) await files.remove(link.path, signal);
+        if ([...namesOfLink(link)].some((each) => gone.has(each))) await files.remove(link.path, signal);
     },
     async preset(name, signal) {
       if (unusable(await enablement(name, signal)) !== undefined) return;

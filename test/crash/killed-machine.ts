@@ -45,12 +45,13 @@ function dyingDisk(calls: number): Disk {
       if (left < 0) throw new Error("the power is gone");
       await work(...args);
     };
-  const { create, append, symlink, mkdir: makeFolder, chmod, chown, sync, rename, unlink, rmdir } = systemDisk;
+  const { create, append, symlink, mkdir: makeFolder, give, chmod, chown, sync, rename, unlink, rmdir } = systemDisk;
   return {
     create: dying(create),
     append: dying(append),
     symlink: dying(symlink),
     mkdir: dying(makeFolder),
+    give: dying(give),
     chmod: dying(chmod),
     chown: dying(chown),
     sync: dying(sync),

@@ -61,6 +61,10 @@ export function recordingDisk(real: Disk, directory: () => string, record: (oper
   // By the path without links, so that each file has one path.
   const at = async (path: string) =>
     relative(await fs.realpath(directory()), join(await fs.realpath(dirname(path)), basename(path)));
+  const recordGift = async (path: string, { mode, uid, gid }: Attributes) => {
+    record({ do: "chown", path: await at(path), uid, gid });
+    record({ do: "chmod", path: await at(path), mode });
+  };
   return {
     create: async (path, contents, own) =>
       real
@@ -72,8 +76,18 @@ export function recordingDisk(real: Disk, directory: () => string, record: (oper
         .then(async () => record({ do: "append", path: await at(path), contents: contents.slice() })),
     symlink: async (target, path) =>
       real.symlink(target, path).then(async () => record({ do: "symlink", path: await at(path), target })),
-    mkdir: async (path, own) =>
-      real.mkdir(path, own).then(async () => record({ do: "mkdir", path: await at(path), own })),
+    async mkdir(path, own, inside) {
+      if (inside === undefined) {
+        await real.mkdir(path, own);
+        return record({ do: "mkdir", path: await at(path), own });
+      }
+      await real.mkdir(path, own, async (held) => {
+        record({ do: "mkdir", path: await at(path), own: undefined });
+        await inside(held);
+      });
+      if (own !== undefined) await recordGift(path, own);
+    },
+    give: (path, own, uid) => real.give(path, own, uid).then(() => recordGift(path, own)),
     chmod: async (path, mode) =>
       real.chmod(path, mode).then(async () => record({ do: "chmod", path: await at(path), mode })),
     chown: async (path, uid, gid) =>

@@ -113,6 +113,10 @@ export const reportReasons = {
     "Read the service's log on the machine (journalctl -u NAME), then mend or revert the MachineConfig.",
   ),
   UnitSkipped: nothing("A unit that the machine does not have is not enabled."),
+  OriginalNotKept: asks(
+    "What a path held before it was managed is not kept, because it is too large or cannot be read: once no configuration names the path, nothing is there.",
+    "If it is needed after that, bring it back by hand, or by a MachineConfig.",
+  ),
   DebtDropped: nothing("An action that an unfinished update owed the machine is not wanted any more."),
   Settling: nothing("The machine is made equal to its image at boot."),
   Settled: nothing("The machine equals its image."),
@@ -431,7 +435,15 @@ export const bookSections = {
         "NotRequired",
       ],
       "Executed/OS": ["Staging", "Staged", "StageFailed", "NotRequired", ...interruptions],
-      "Executed/Files": ["Writing", "Written", "WriteFailed", "UnitSkipped", "NotRequired", ...interruptions],
+      "Executed/Files": [
+        "Writing",
+        "Written",
+        "WriteFailed",
+        "UnitSkipped",
+        "OriginalNotKept",
+        "NotRequired",
+        ...interruptions,
+      ],
       "PostAction/Rebooted": ["RebootRequested", "Rebooted", "RebootFailed", "FinaliseFailed", ...interruptions],
       "PostAction/Service": [
         "Acting",

@@ -15,6 +15,7 @@ import { stockOsImage, stockOsImageAt } from "../../cluster/stock-os.ts";
 import { suiteImage } from "../../cluster/host/pod-worker.ts";
 import { type UpOptions, runCluster, runningCluster } from "../../cluster/up.ts";
 import { type ClusterStatus, allPoolsUpdated } from "../../core/preview/cluster-status.ts";
+import { clearSetId } from "../../host/directory/clear-set-id.ts";
 import { serveControl } from "../../host/directory/control.ts";
 import { forward, systemClock, systemFiles, systemProcesses } from "../../ports/node/index.ts";
 import { applyWholeManifest, readManifests, resourcesServed } from "../manifests.ts";
@@ -200,6 +201,7 @@ async function supervise(
         pid: process.pid,
         portIsFree,
         forward,
+        clearSetId: process.geteuid?.() === 0 ? clearSetId : undefined,
         serveControl: (handle, until) => serveControl(`${layout.directory}/control.sock`, handle, until),
         afterRegistry: fillRegistry,
         afterApiServer: async (_credentials, registry, addresses, until) => {

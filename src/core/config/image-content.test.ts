@@ -1,5 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
+import { alsoShapes, unitsOfShape } from "../../../test/support/also-shapes.ts";
+import { countWork } from "../../../test/support/count-work.ts";
 import { parseIgnition } from "../../ignition/index.ts";
 import {
   contentDigest,
@@ -11,7 +13,7 @@ import {
   printPayload,
   readPayload,
 } from "./image-content.ts";
-import { type NodeConfig, nodeConfigOf } from "./node-config.ts";
+import { type NodeConfig, findUnitIn, managedUnits, nodeConfigOf } from "./node-config.ts";
 
 const root = { users: new Map([["core", 1000]]), groups: new Map([["core", 1000]]) };
 const url = (text: string) => `data:,${encodeURIComponent(text)}`;
@@ -241,3 +243,23 @@ describe("what an image holds of a configuration", () => {
     expect(readPayload(text)).toHaveProperty("problem");
   });
 });
+
+test.for(alsoShapes)(
+  "units that name each other in Also= are read and packed in time in proportion to their text: $title [image-content-also-1]",
+  async (shape) => {
+    const systemd = (count: number) => ({ systemd: { units: unitsOfShape(shape, count) } });
+    const config = configOf(systemd(9));
+    expect(managedUnits(config, findUnitIn(config, new Map())).size).toBe(9);
+    const links = layerEntries(config, root).filter(({ kind, path }) => kind === "link" && path.includes(".wants/u"));
+    expect(links.map(({ path }) => path.slice(path.lastIndexOf("/") + 1))).toHaveLength(9);
+    const work = (count: number) => {
+      const units = systemd(count);
+      return countWork(() => {
+        const read = configOf(units);
+        managedUnits(read, findUnitIn(read, new Map()));
+        layerEntries(read, root);
+      });
+    };
+    expect(await work(80)).toBeLessThan(shape.growth * (await work(40)));
+  },
+);

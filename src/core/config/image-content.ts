@@ -5,7 +5,7 @@ import { hostPaths } from "../../api/names.ts";
 import { encodeBase64 } from "../../ignition/data-url.ts";
 import { isRecord } from "../../ignition/shape.ts";
 import type { Owner } from "../../ignition/types.ts";
-import { enablingOf, unitOfLink, vendorUnitFolder } from "./install-links.ts";
+import { reachedFrom, unitOfLink, vendorUnitFolder } from "./install-links.ts";
 import { certificatePaths } from "../certificates/machine-certificates.ts";
 import { type FolderOwner, type NodeConfig, type WantedEntry, findUnitIn } from "./node-config.ts";
 import { readVersionOne } from "../text/versioned-document.ts";
@@ -309,14 +309,14 @@ export function layerEntries(config: NodeConfig, owners: OwnerIds): readonly Lay
     if (entry.kind === "link") add({ path, kind: "link", target: entry.target });
     else add({ path, kind: "file", contents: entry.contents, ...numbered(entry, owners, path) });
   }
-  const find = findUnitIn(config, new Map());
-  for (const [name, { enabled, installable }] of config.enablement) {
-    if (enabled !== true || !installable) continue;
-    for (const link of enablingOf(name, find).links) {
+  const enabled = [...config.enablement].flatMap(([name, { enabled, installable }]) =>
+    enabled === true && installable ? [name] : [],
+  );
+  for (const { installing } of reachedFrom(enabled, findUnitIn(config, new Map())).values())
+    for (const link of installing.links) {
       const isDisabled = config.enablement.get(unitOfLink(link))?.enabled === false;
       if (!entries.has(link.path) && !isDisabled) add({ kind: "link", ...link });
     }
-  }
   for (const entry of settleEntries) add(entry);
   add({
     path: hostPaths.payload,

@@ -1,4 +1,4 @@
-import { type InstallSection, readInstallSection } from "./install-section.ts";
+import { type InstallSection, type InstallText, readInstallSection, readInstallText } from "./install-section.ts";
 import { type UnitName, instanceOf, isInstanceName, readUnitName, templateOf } from "./unit-name.ts";
 
 export const unitFolder = "/etc/systemd/system";
@@ -10,7 +10,15 @@ export interface UnitFile {
   readonly path: string;
   /** The file, then its drop-ins. */
   readonly texts: readonly string[];
+  /** Its template has more drop-ins than {@link mostForInstance}, which are left out. */
+  readonly isTooMuch?: true;
 }
+
+/**
+ * How many drop-ins, and how many lines and words in [Install] sections, an instance may have: those of a template count
+ * for each of its instances, so that few lines of text could mean any number of links.
+ */
+export const mostForInstance = 64;
 
 /** What systemd finds under exactly the name of a file, with the drop-ins of a unit that has this file: always the same. */
 export type FindUnit = (file: string, unit: string) => UnitFile | "masked" | undefined;
@@ -28,12 +36,12 @@ export const unitOfLink = ({ path, target }: InstallLink): string =>
   lastOf(/\.(wants|requires)\/[^/]+$/.test(path) ? path : target);
 
 /**
- * Whether `systemctl disable` of a unit removes a link: the link has the unit's name, leads to the unit, or has the name
+ * The units of which `systemctl disable` removes a link: the link has the unit's name, leads to the unit, or has the name
  * of an instance of it (systemd/systemd src/shared/install.c, v252).
  */
-export function concernsUnit({ path, target }: InstallLink, unit: string): boolean {
+export function namesOfLink({ path, target }: InstallLink): ReadonlySet<string> {
   const name = lastOf(path);
-  return name === unit || lastOf(target) === unit || templateOf(name) === unit;
+  return new Set([name, lastOf(target), templateOf(name)]);
 }
 
 /** The result of `systemctl enable` for one unit. */
@@ -57,69 +65,147 @@ interface Found {
   readonly defaultInstance: string | undefined;
 }
 
+/** What `systemctl enable` does for one unit, without those that its `Also=` names. */
+export interface Installing {
+  /** Why nothing is enabled, if this unit is asked for. */
+  readonly refusal?: string;
+  /** systemctl would enable it: it is beyond {@link mostForInstance}. */
+  readonly isTooMuch?: true;
+  readonly links: readonly InstallLink[];
+  /** Each begins with the name of the unit. */
+  readonly problems: readonly string[];
+  /** The other units that it names, each once. Those that stand above a {@link refusal} in its text count on the way. */
+  readonly also: readonly string[];
+}
+
+/** What was read by a function that finds units: a unit that many others name is read once, and a template's text. */
+interface ReadUnits {
+  readonly units: Map<string, Installing>;
+  readonly texts: Map<string, InstallText>;
+}
+
+const readBy = new WeakMap<FindUnit, ReadUnits>();
+
 /**
- * Which links `systemctl enable` makes for a unit below {@link unitFolder}: systemd.unit(5); systemd/systemd
- * src/shared/install.c (v252). Specifiers that only a running machine knows (`%H`, `%m`, `%v` …) are not expanded: a
- * name with one is a problem.
+ * What enabling does for one unit alone: systemd.unit(5); systemd/systemd src/shared/install.c (v252). Specifiers that
+ * only a running machine knows (`%H`, `%m`, `%v` …) are not expanded: a name with one is a problem.
  */
-export function enablingOf(name: string, find: FindUnit): Enabling {
-  const links = new Map<string, string>();
-  const own: InstallLink[] = [];
-  const problems: string[] = [];
-  const units: string[] = [];
-  // A Set gives what is added while it is gone through, and each unit once.
-  const queue = new Set([name]);
-  for (const unit of queue) {
-    const isFirst = unit === name;
-    const found = search(unit, find);
-    if (found === "masked" || found === undefined) {
-      if (isFirst) return nothingEnabled(`${unit} ${found === undefined ? "does not exist" : "is masked"}`);
-      continue;
-    }
-    const { problem, also } = found.section;
-    if (problem !== undefined && isFirst) return nothingEnabled(`${unit}: ${problem}`);
-    // What was read before a problem counts.
-    for (const word of also) {
-      const other = expanded(word, found);
-      if (other !== undefined) queue.add(other);
-    }
-    if (problem !== undefined) continue;
-    units.push(unit);
-    for (const made of [aliasesOf(found), dependenciesOf(found, find)]) {
-      if (isFirst) for (const link of made.links) own.push(link);
-      for (const { path, target } of made.links) if (!links.has(path)) links.set(path, target);
-      for (const problem of made.problems) problems.push(`${unit}: ${problem}`);
+export function installingOf(name: string, find: FindUnit): Installing {
+  const known = readBy.get(find) ?? { units: new Map(), texts: new Map() };
+  readBy.set(find, known);
+  const before = known.units.get(name);
+  if (before !== undefined) return before;
+  const installing = readInstalling(name, find, known.texts);
+  known.units.set(name, installing);
+  return installing;
+}
+
+function readInstalling(name: string, find: FindUnit, texts: ReadUnits["texts"]): Installing {
+  const found = search(name, find, texts);
+  if (found === "masked" || found === undefined)
+    return { ...nothing, refusal: `${name} ${found === undefined ? "does not exist" : "is masked"}` };
+  if (found === "tooMuch")
+    return {
+      ...nothing,
+      isTooMuch: true,
+      refusal: `${name}, an instance, has more than ${mostForInstance} drop-ins, or lines and words in [Install] sections, with those of its template`,
+    };
+  const { problem, also: words } = found.section;
+  const others = new Set<string>();
+  for (const word of words) {
+    const other = expanded(word, found);
+    if (other !== undefined && other !== name) others.add(other);
+  }
+  const also = [...others];
+  if (problem !== undefined) return { ...nothing, also, refusal: `${name}: ${problem}` };
+  const [aliases, dependencies] = [aliasesOf(found), dependenciesOf(found, find)];
+  return {
+    links: [...aliases.links, ...dependencies.links],
+    problems: [...aliases.problems, ...dependencies.problems].map((each) => `${name}: ${each}`),
+    also,
+  };
+}
+
+const nothing = { links: [], problems: [], also: [] } as const satisfies Installing;
+
+/** A unit that is enabled, or named by one that is. */
+export interface Reached {
+  /** The first of the units that were asked for which leads to it. */
+  readonly from: string;
+  readonly installing: Installing;
+}
+
+/**
+ * What enabling several units reaches: these, and those that `Also=` names on the way, whether they exist or not. Each once
+ * and in this order, so that it takes a time that grows with the text of the units alone, however they name each other.
+ * Of those that were asked for, one that is refused is reached only where another leads to it.
+ */
+export function reachedFrom(names: Iterable<string>, find: FindUnit): ReadonlyMap<string, Reached> {
+  const reached = new Map<string, Reached>();
+  for (const from of names) {
+    if (reached.has(from) || installingOf(from, find).refusal !== undefined) continue;
+    // A Set gives what is added while it is gone through.
+    const queue = new Set([from]);
+    for (const unit of queue) {
+      const installing = installingOf(unit, find);
+      reached.set(unit, { from, installing });
+      for (const other of installing.also) if (!reached.has(other)) queue.add(other);
     }
   }
-  const also = [...queue].slice(1);
-  return { links: [...links].map(([path, target]) => ({ path, target })), own, units, also, problems };
+  return reached;
 }
 
-const nothingEnabled = (problem: string): Enabling => ({
-  links: [],
-  own: [],
-  units: [],
-  also: [],
-  problems: [problem],
-});
+/** Those of the units that are reached which lead to one of these, and these. */
+export function leadingTo(units: Iterable<string>, reached: ReadonlyMap<string, Reached>): ReadonlySet<string> {
+  const namedBy = new Map<string, string[]>();
+  for (const [unit, { installing }] of reached)
+    for (const other of installing.also) {
+      const known = namedBy.get(other) ?? [];
+      namedBy.set(other, known);
+      known.push(unit);
+    }
+  const leading = new Set(units);
+  for (const unit of leading) for (const other of namedBy.get(unit) ?? []) leading.add(other);
+  return leading;
+}
 
-/** What {@link search} found: a unit that many others name in `Also=` is read once. What is found for a name never changes. */
-const foundBy = new WeakMap<FindUnit, Map<string, Found | "masked" | undefined>>();
+/**
+ * The result of `systemctl enable` for a unit below {@link unitFolder}. For several units at once there is
+ * {@link reachedFrom}: this goes through all that one of them leads to.
+ */
+export function enablingOf(name: string, find: FindUnit): Enabling {
+  const own = installingOf(name, find);
+  if (own.refusal !== undefined) return { links: [], own: [], units: [], also: [], problems: [own.refusal] };
+  const reached = reachedFrom([name], find);
+  const links = new Map<string, string>();
+  const problems: string[] = [];
+  const units: string[] = [];
+  for (const [unit, { installing }] of reached) {
+    if (installing.refusal !== undefined) continue;
+    units.push(unit);
+    for (const { path, target } of installing.links) if (!links.has(path)) links.set(path, target);
+    for (const problem of installing.problems) problems.push(problem);
+  }
+  const also = [...reached.keys()].slice(1);
+  return { links: [...links].map(([path, target]) => ({ path, target })), own: own.links, units, also, problems };
+}
 
 /** The unit of a name, or the template of an instance. */
-function search(name: string, find: FindUnit): Found | "masked" | undefined {
-  const before = foundBy.get(find) ?? new Map<string, Found | "masked" | undefined>();
-  foundBy.set(find, before);
-  if (!before.has(name)) before.set(name, searchAnew(name, find));
-  return before.get(name);
-}
-
-function searchAnew(name: string, find: FindUnit): Found | "masked" | undefined {
+function search(name: string, find: FindUnit, texts: ReadUnits["texts"]): Found | "masked" | "tooMuch" | undefined {
   const read = readUnitName(name);
   if (read === undefined) return undefined;
   const file = find(name, name) ?? (read.kind === "instance" ? find(templateOf(name), name) : undefined);
   if (file === undefined || file === "masked") return file;
-  const section = readInstallSection(file.texts);
+  const readOnce = (text: string): InstallText => {
+    const before = texts.get(text) ?? readInstallText(text);
+    texts.set(text, before);
+    return before;
+  };
+  if (read.kind === "instance") {
+    const size = file.texts.reduce((sum, text) => sum + readOnce(text).size, 0);
+    if (file.isTooMuch === true || size > mostForInstance) return "tooMuch";
+  }
+  const section = readInstallSection(file.texts, readOnce);
   const instances =
     read.kind === "template"
       ? section.defaultInstances.map(({ word }) => expanded(word, { name, defaultInstance: undefined }))
@@ -264,9 +350,21 @@ export function dropinsOf(unit: string, below: (folder: string) => ReadonlyMap<s
   return [...texts].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, text]) => text);
 }
 
+/** The file of a unit with its drop-ins, as {@link dropinsOf} gives them; of an instance no more than it may have. */
+export function unitFileOf(
+  { path, text }: { readonly path: string; readonly text: string },
+  unit: string,
+  below: (folder: string) => ReadonlyMap<string, string>,
+): UnitFile {
+  const template = templateOf(unit);
+  if (template !== unit && below(`${template}.d`).size > mostForInstance)
+    return { path, texts: [text], isTooMuch: true };
+  return { path, texts: [text, ...dropinsOf(unit, below)] };
+}
+
 /** Whether enabling a unit of this text has a meaning: it makes a link or enables other units. */
 export function isInstallable(name: string, texts: readonly string[]): boolean {
   const file: UnitFile = { path: `${unitFolder}/${name}`, texts };
-  const { links } = enablingOf(name, (other) => (other === name ? file : undefined));
+  const { links } = installingOf(name, (other) => (other === name ? file : undefined));
   return links.length > 0 || readInstallSection(texts).also.length > 0;
 }

@@ -74,11 +74,46 @@ export function wordsOf(value: string): readonly string[] {
   return words;
 }
 
+/** What one text assigns in its [Install] sections, up to what systemd cannot read. */
+export interface InstallText {
+  readonly assignments: readonly { readonly key: string; readonly value: string; readonly words: readonly string[] }[];
+  /** How many of them and of their words there are. */
+  readonly size: number;
+  readonly problem?: string;
+}
+
+const listKeys: ReadonlySet<string> = new Set(["WantedBy", "RequiredBy", "Alias"]);
+
+export function readInstallText(text: string): InstallText {
+  const assignments: { key: string; value: string; words: readonly string[] }[] = [];
+  let isInstall = false;
+  const read = (problem?: string): InstallText => ({
+    assignments,
+    size: assignments.reduce((sum, { words }) => sum + 1 + words.length, 0),
+    ...(problem === undefined ? {} : { problem }),
+  });
+  for (const line of linesOf(text)) {
+    if (line.startsWith("[")) {
+      if (!line.endsWith("]")) return read(`the section header ${line} does not end`);
+      isInstall = line === "[Install]";
+      continue;
+    }
+    const at = line.indexOf("=");
+    if (!isInstall || at < 0) continue;
+    const [key, value] = [stripped(line.slice(0, at)), stripped(line.slice(at + 1))];
+    if (listKeys.has(key)) assignments.push({ key, value, words: wordsOf(value) });
+    else if (key === "Also")
+      assignments.push({ key, value, words: value.split(/[ \t\n\r]+/).filter((word) => word !== "") });
+    else if (key === "DefaultInstance") assignments.push({ key, value, words: [value] });
+  }
+  return read();
+}
+
 /**
  * Reads the [Install] sections of a unit and of its drop-ins, in this order, in a time that grows with their length alone:
  * whoever reads a configuration reads them.
  */
-export function readInstallSection(texts: readonly string[]): InstallSection {
+export function readInstallSection(texts: readonly string[], read = readInstallText): InstallSection {
   const lists = { WantedBy: [] as string[], RequiredBy: [] as string[], Alias: [] as string[] };
   const also: string[] = [];
   const defaultInstances: { word: string; alsoBefore: number }[] = [];
@@ -91,23 +126,15 @@ export function readInstallSection(texts: readonly string[]): InstallSection {
     ...(problem === undefined ? {} : { problem }),
   });
   for (const text of texts) {
-    let isInstall = false;
-    for (const line of linesOf(text)) {
-      if (line.startsWith("[")) {
-        if (!line.endsWith("]")) return result(`the section header ${line} does not end`);
-        isInstall = line === "[Install]";
-        continue;
-      }
-      const at = line.indexOf("=");
-      if (!isInstall || at < 0) continue;
-      const [key, value] = [stripped(line.slice(0, at)), stripped(line.slice(at + 1))];
+    const { assignments, problem } = read(text);
+    for (const { key, value, words } of assignments) {
       if (key === "WantedBy" || key === "RequiredBy" || key === "Alias") {
         if (value === "") lists[key] = [];
-        else for (const word of wordsOf(value)) lists[key].push(word);
-      } else if (key === "Also") {
-        for (const word of value.split(/[ \t\n\r]+/)) if (word !== "") also.push(word);
-      } else if (key === "DefaultInstance") defaultInstances.push({ word: value, alsoBefore: also.length });
+        else for (const word of words) lists[key].push(word);
+      } else if (key === "Also") for (const word of words) also.push(word);
+      else defaultInstances.push({ word: value, alsoBefore: also.length });
     }
+    if (problem !== undefined) return result(problem);
   }
   return result();
 }

@@ -6,7 +6,14 @@ import { contentsReader, textOf } from "../../ignition/data-url.ts";
 import type { IgnitionConfig, Owner, Passwd, Unit } from "../../ignition/types.ts";
 import { sameMultiset } from "../text/multiset.ts";
 import type { Change, Op } from "./change.ts";
-import { type FindUnit, dropinsOf, enablingOf, isInstallable, unitFolder, vendorUnitFolder } from "./install-links.ts";
+import {
+  type FindUnit,
+  isInstallable,
+  reachedFrom,
+  unitFileOf,
+  unitFolder,
+  vendorUnitFolder,
+} from "./install-links.ts";
 import { templateOf } from "./unit-name.ts";
 
 /**
@@ -305,20 +312,24 @@ export function findUnitIn({ entries }: NodeConfig, shipped: ShippedUnits): Find
     const known = dropins.get(folder) ?? new Map<string, string>();
     dropins.set(folder, known.set(file, textOf(entry.contents) ?? ""));
   }
+  // The text of a template is that of all its instances.
+  const own = new Map<string, string>();
+  const textAt = (path: string, contents: Uint8Array): string => {
+    const text = own.get(path) ?? textOf(contents) ?? "";
+    own.set(path, text);
+    return text;
+  };
   return (name, unit) => {
     const path = `${unitFolder}/${name}`;
     const entry = entries.get(path);
     if (entry?.kind === "link") return "masked";
-    const own = entry?.kind === "file" ? (textOf(entry.contents) ?? "") : undefined;
-    const text = own ?? shipped.get(name);
+    const isOwn = entry?.kind === "file";
+    const text = isOwn ? textAt(path, entry.contents) : shipped.get(name);
     if (text === undefined) return undefined;
-    const texts = [text, ...dropinsOf(unit, (folder) => dropins.get(folder) ?? noDropins)];
-    return { path: own === undefined ? `${vendorUnitFolder}/${name}` : path, texts };
+    const file = { path: isOwn ? path : `${vendorUnitFolder}/${name}`, text };
+    return unitFileOf(file, unit, (folder) => dropins.get(folder) ?? noDropins);
   };
 }
-
-/** Units that are enabled and disabled together with a unit: those that its `Also=` names. */
-export const alsoOf = (name: string, find: FindUnit): readonly string[] => enablingOf(name, find).also;
 
 /**
  * Units whose enablement a configuration may change: those that it names, those that it masks (their links stay, and
@@ -328,7 +339,7 @@ export function managedUnits(config: NodeConfig, find: FindUnit): ReadonlySet<st
   const units = new Set(config.enablement.keys());
   for (const entry of config.entries.values())
     if (isMasking(entry) && entry.origin.kind === "unit") units.add(entry.origin.name);
-  for (const name of config.enablement.keys()) for (const also of alsoOf(name, find)) units.add(also);
+  for (const also of reachedFrom(config.enablement.keys(), find).keys()) units.add(also);
   return units;
 }
 

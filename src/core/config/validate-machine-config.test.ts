@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { alsoShapes, unitsOfShape } from "../../../test/support/also-shapes.ts";
 import { countWork } from "../../../test/support/count-work.ts";
 import { validateMachineConfig } from "./validate-machine-config.ts";
 
@@ -46,4 +47,68 @@ test("units are judged in time in proportion to their number [validate-units-3]"
     return countWork(() => findings(units));
   };
   expect(await work(400)).toBeLessThan(3 * (await work(200)));
+});
+
+test.for(alsoShapes)(
+  "units that name each other in Also= are judged in time in proportion to their text: $title [validate-units-4]",
+  async (shape) => {
+    const work = (count: number) => {
+      const units = unitsOfShape(shape, count);
+      return countWork(() => expect(findings(units)).toEqual([]));
+    };
+    expect(await work(80)).toBeLessThan(shape.growth * (await work(40)));
+  },
+);
+
+test("what is wrong with a unit is one finding, whichever units name it in Also= [validate-units-5]", () => {
+  const named = (i: number) => `warning spec.config.systemd.units[${i}].enabled systemctl cannot: `;
+  const cannot = (name: string) => `${name}: Alias=x.socket cannot be a name of it`;
+  const unit = (name: string, lines: string, enabled = false) => ({ name, enabled, contents: install(lines) });
+  // Its own, where it is enabled itself.
+  const own = unit("b.service", "Alias=x.socket", true);
+  const units = [unit("a.service", "Also=b.service", true), unit("c.service", "Also=b.service", true), own];
+  expect(findings(units)).toEqual([named(2) + cannot("b.service")]);
+  // Otherwise that of the first unit which leads to it.
+  const other = unit("b.service", "Alias=x.socket");
+  expect(findings([...units.slice(0, 2), other])).toEqual([named(0) + cannot("b.service")]);
+});
+
+const instances = (count: number, template: object) => [
+  { name: "p@.service", ...template },
+  ...Array.from({ length: count }, (_, i) => ({ name: `p@${i}.service`, enabled: true })),
+];
+const times = <T>(count: number, make: (i: number) => T): readonly T[] =>
+  Array.from({ length: count }, (_, i) => make(i));
+
+test.for<[title: string, template: (size: number) => object]>([
+  ["text", (size) => ({ contents: `${install("WantedBy=m.target")}${times(size, (i) => `# ${i}\n`).join("")}` })],
+  ["words in [Install]", (size) => ({ contents: install(times(size, (i) => `Also=%i-${i}.path`).join("\n")) })],
+  [
+    "drop-ins",
+    (size) => ({
+      contents: install("WantedBy=m.target"),
+      dropins: times(size, (i) => ({ name: `${i}.conf`, contents: "" })),
+    }),
+  ],
+])(
+  "a template and its instances are judged in time in proportion to both: %s [validate-units-6]",
+  async ([, template]) => {
+    const work = (size: number) => {
+      const units = instances(size, template(size));
+      return countWork(() => findings(units));
+    };
+    expect(await work(400)).toBeLessThan(2.5 * (await work(200)));
+  },
+);
+
+test("an instance that has too much of its template is not enabled, and a warning says so [validate-units-7]", () => {
+  const wants = (count: number) => times(count, (i) => `t${i}.target`).join(" ");
+  const few = { contents: install(`WantedBy=${wants(63)}`) };
+  const many = { contents: install(`WantedBy=${wants(64)}`) };
+  expect(findings(instances(1, few))).toEqual([]);
+  expect(findings(instances(1, many))).toEqual([
+    "warning spec.config.systemd.units[1].enabled no machine enables it: p@0.service, an instance, has more than 64 drop-ins, or lines and words in [Install] sections, with those of its template",
+  ]);
+  // A unit that is none counts for itself.
+  expect(findings([{ name: "p.service", enabled: true, ...many }])).toEqual([]);
 });

@@ -7,7 +7,7 @@ import { type Problem, pathTo } from "../../ignition/problem.ts";
 import type { IgnitionConfig, Unit } from "../../ignition/types.ts";
 import { certificatePaths } from "../certificates/machine-certificates.ts";
 import { parseImageReference } from "../images/image-reference.ts";
-import { type FindUnit, dropinsOf, enablingOf, unitFolder } from "./install-links.ts";
+import { type FindUnit, installingOf, reachedFrom, unitFileOf, unitFolder } from "./install-links.ts";
 import { describeConflict, pathClaims, pathConflicts, placeOf } from "./path-conflicts.ts";
 import { templateOf } from "./unit-name.ts";
 
@@ -197,6 +197,7 @@ export function findingsBeyondReference(config: IgnitionConfig): readonly Proble
       warning(pathTo(where, "contents.verification"), "is not checked on running machines");
   }
   const find = findIn(config);
+  const enabling = enablingProblems(config.systemd?.units ?? [], find);
   for (const [i, unit] of (config.systemd?.units ?? []).entries()) {
     const where = pathTo("systemd.units", i);
     if (/[\0\n/]/.test(unit.name))
@@ -204,7 +205,7 @@ export function findingsBeyondReference(config: IgnitionConfig): readonly Proble
     if (unit.contents?.includes("\0")) warning(pathTo(where, "contents"), "contains a NUL");
     if (unit.mask === true && unit.contents !== undefined && unit.contents !== "")
       warning(pathTo(where, "mask"), "hides the unit's contents");
-    for (const { field, reason, remedy } of enablementFindings(unit, find))
+    for (const { field, reason, remedy } of [...maskFindings(unit, find), ...(enabling.get(unit.name) ?? [])])
       warning(pathTo(where, field), reason, remedy);
     for (const [k, dropin] of (unit.dropins ?? []).entries()) {
       if (/[\0\n/]/.test(dropin.name))
@@ -243,41 +244,69 @@ export function findingsBeyondReference(config: IgnitionConfig): readonly Proble
 /** What systemd finds of the units of a config; what it neither has nor masks is unknown. */
 function findIn(config: IgnitionConfig): FindUnit {
   const units = new Map((config.systemd?.units ?? []).map((one) => [one.name, one]));
-  const below = (folder: string) =>
-    new Map((units.get(folder.slice(0, -2))?.dropins ?? []).map(({ name, contents = "" }) => [name, contents]));
+  const dropins = new Map(
+    [...units].map(([unit, { dropins: all = [] }]) => [
+      unit,
+      new Map(all.map(({ name, contents = "" }) => [name, contents])),
+    ]),
+  );
+  const below = (folder: string) => dropins.get(folder.slice(0, -2)) ?? new Map<string, string>();
   return (name, other) => {
     const found = units.get(name);
     if (found?.mask === true) return "masked";
     const { contents = "" } = found ?? {};
-    return contents === ""
-      ? undefined
-      : { path: `${unitFolder}/${name}`, texts: [contents, ...dropinsOf(other, below)] };
+    return contents === "" ? undefined : unitFileOf({ path: `${unitFolder}/${name}`, text: contents }, other, below);
   };
 }
 
-/** Why a unit is not enabled as its author expects. */
-function enablementFindings(
-  unit: Unit,
-  find: FindUnit,
-): readonly { readonly field: string; readonly reason: string; readonly remedy?: string }[] {
-  if (unit.mask === true || (unit.enabled !== true && unit.mask === undefined)) return [];
-  const fileOf = (name: string) => find(name, unit.name);
-  const template = templateOf(unit.name);
-  if (fileOf(unit.name) === undefined && fileOf(template) === "masked")
-    return unit.enabled === true || unit.mask === false
-      ? [
-          {
-            field: unit.enabled === true ? "enabled" : "mask",
-            reason: `${unit.name} stays masked: it has no contents of its own, and its template ${template} is masked`,
-            remedy: "give it contents, or take the mask of the template away",
-          },
-        ]
-      : [];
-  if (unit.enabled !== true || (fileOf(unit.name) ?? fileOf(template)) === undefined) return [];
-  return enablingOf(unit.name, find).problems.map((reason) => ({
-    field: "enabled",
-    reason: `systemctl cannot: ${reason}`,
-  }));
+interface UnitFinding {
+  readonly field: string;
+  readonly reason: string;
+  readonly remedy?: string;
+}
+
+/** Whether a unit without contents stays masked by its template. */
+const isMaskedByTemplate = (name: string, find: FindUnit): boolean =>
+  find(name, name) === undefined && find(templateOf(name), name) === "masked";
+
+/** Why a unit stays masked against what its author expects. */
+function maskFindings(unit: Unit, find: FindUnit): readonly UnitFinding[] {
+  const asksFor = unit.enabled === true ? "enabled" : unit.mask === false ? "mask" : undefined;
+  if (unit.mask === true || asksFor === undefined || !isMaskedByTemplate(unit.name, find)) return [];
+  return [
+    {
+      field: asksFor,
+      reason: `${unit.name} stays masked: it has no contents of its own, and its template ${templateOf(unit.name)} is masked`,
+      remedy: "give it contents, or take the mask of the template away",
+    },
+  ];
+}
+
+/**
+ * Why units are not enabled as their author expects, by their names. What is wrong with a unit that `Also=` names, and that
+ * is not enabled itself, is a finding of the first unit that leads to it.
+ */
+function enablingProblems(units: readonly Unit[], find: FindUnit): ReadonlyMap<string, readonly UnitFinding[]> {
+  const enabled = units.flatMap(({ name, enabled, mask }) => {
+    const hasFile = (find(name, name) ?? find(templateOf(name), name)) !== undefined;
+    return enabled === true && mask !== true && hasFile && !isMaskedByTemplate(name, find) ? [name] : [];
+  });
+  const found = new Map<string, UnitFinding[]>(enabled.map((name) => [name, []]));
+  const add = (name: string, problem: string) =>
+    found.get(name)?.push({ field: "enabled", reason: `systemctl cannot: ${problem}` });
+  for (const name of enabled) {
+    const { refusal, isTooMuch, problems } = installingOf(name, find);
+    if (refusal !== undefined && isTooMuch === true)
+      found.get(name)?.push({
+        field: "enabled",
+        reason: `no machine enables it: ${refusal}`,
+        remedy: "take words or drop-ins from the template, or give the unit a name that is no instance",
+      });
+    else for (const problem of refusal === undefined ? problems : [refusal]) add(name, problem);
+  }
+  for (const [unit, { from, installing }] of reachedFrom(enabled, find))
+    if (!found.has(unit)) for (const problem of installing.problems) add(from, problem);
+  return found;
 }
 
 /** Sections that only Ignition carries out, before a system first runs, and what to do for machines that run. */

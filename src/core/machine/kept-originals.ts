@@ -17,37 +17,53 @@ export const originalToRecord = (
   entry !== null && shipped !== undefined && sameOriginal(entry, shipped) ? { ...entry, shipped: true } : entry;
 
 /**
- * What a machine keeps of the content that its configurations hide, in bytes: of one file of a user, who could otherwise
- * fill the daemon's documents until they cannot be read any more, and of all files that the OS does not ship.
+ * What a machine keeps of the content that its configurations hide, in bytes, beside what the OS ships: of users, who could
+ * otherwise fill the daemon's documents until they cannot be read any more, and of root.
  */
-export const mostOriginalBytes = { ofUser: 1024 * 1024, ofAll: 16 * 1024 * 1024 } as const;
+export const mostOriginalBytes = {
+  ofUserFile: 1024 * 1024,
+  ofUsers: 4 * 1024 * 1024,
+  ofRoot: 32 * 1024 * 1024,
+} as const;
 
 /** The length of what a text in base64 stands for. */
 const bytesOf = (entry: OriginalEntry | null): number =>
   entry?.kind === "file" && entry.shipped !== true ? Math.floor((entry.contents.length * 3) / 4) : 0;
 
+const isOfUser = (entry: OriginalEntry | null): boolean => entry?.kind === "file" && entry.uid !== 0;
+
 /**
- * The originals of paths with those that are newly found. What is too much is not kept: the path counts as if nothing had
- * been there. Those of root come first.
+ * The originals of paths with those that are newly found. What is too much is not kept, nor what cannot be read: such a
+ * path counts as if nothing had been there, and is named.
+ *
+ * @returns the originals, and which of those that were found are not kept.
  */
 export function withFound(
-  paths: Originals["paths"],
+  originals: Originals,
   found: ReadonlyMap<string, OriginalEntry | null>,
-): { readonly paths: Originals["paths"]; readonly notKept: readonly string[] } {
-  const all: Record<string, OriginalEntry | null> = { ...paths };
-  const notKept: string[] = [];
-  let bytes = Object.values(paths).reduce((sum, entry) => sum + bytesOf(entry), 0);
-  const ofUser = (entry: OriginalEntry | null) => entry?.kind === "file" && entry.uid !== 0;
-  const ordered = [...found].sort(([, a], [, b]) => Number(ofUser(a)) - Number(ofUser(b)));
-  for (const [path, entry] of ordered) {
+  unreadable: Iterable<string> = [],
+): { readonly originals: Originals; readonly notKept: readonly string[] } {
+  const paths: Record<string, OriginalEntry | null> = { ...originals.paths };
+  const notKept = new Set(unreadable);
+  const bytes = { ofUsers: 0, ofRoot: 0 };
+  const whose = (entry: OriginalEntry | null) => (isOfUser(entry) ? "ofUsers" : "ofRoot");
+  for (const entry of Object.values(paths)) bytes[whose(entry)] += bytesOf(entry);
+  for (const [path, entry] of found) {
     const more = bytesOf(entry);
-    const isTooMuch = bytes + more > mostOriginalBytes.ofAll || (ofUser(entry) && more > mostOriginalBytes.ofUser);
-    all[path] = more > 0 && isTooMuch ? null : entry;
-    if (more > 0 && isTooMuch) notKept.push(path);
-    else bytes += more;
+    const all = bytes[whose(entry)] + more;
+    const isTooMuch = all > mostOriginalBytes[whose(entry)] || (isOfUser(entry) && more > mostOriginalBytes.ofUserFile);
+    if (more > 0 && isTooMuch) notKept.add(path);
+    else bytes[whose(entry)] = all;
+    paths[path] = notKept.has(path) ? null : entry;
   }
-  return { paths: all, notKept };
+  if (notKept.size === 0) return { originals: { ...originals, paths }, notKept: [] };
+  const names = new Set([...(originals.notKept ?? []), ...notKept]);
+  return { originals: { ...originals, paths, notKept: [...names].sort() }, notKept: [...notKept] };
 }
+
+/** The originals without what is too much to be kept: an earlier release had no such bound. */
+export const fittingOriginals = (originals: Originals): Originals =>
+  withFound({ ...originals, paths: {} }, new Map(Object.entries(originals.paths))).originals;
 
 /** Paths whose original is what the system ships. */
 export const shippedPaths = ({ paths }: Originals): readonly string[] =>
@@ -79,15 +95,17 @@ export function uncovered({ hidden = [], ...originals }: Originals, shipped: Shi
 export function originalsUnder(
   config: Pick<NodeConfig, "entries" | "passwords">,
   units: ReadonlySet<string>,
-  { hidden = [], ...originals }: Originals,
+  { hidden = [], notKept = [], ...originals }: Originals,
 ): Originals {
   const keep = <T>(record: Readonly<Record<string, T>>, has: (key: string) => boolean) =>
     Object.fromEntries(Object.entries(record).filter(([key]) => has(key)));
   const covered = hidden.filter((path) => config.entries.has(path));
+  const lost = notKept.filter((path) => config.entries.has(path));
   return {
     ...originals,
     paths: keep(originals.paths, (path) => config.entries.has(path)),
     ...(covered.length === 0 ? {} : { hidden: covered }),
+    ...(lost.length === 0 ? {} : { notKept: lost }),
     enablement: keep(originals.enablement, (unit) => units.has(unit)),
     ...(originals.links === undefined ? {} : { links: keep(originals.links, (unit) => units.has(unit)) }),
     passwords: keep(originals.passwords, (user) => config.passwords.has(user)),

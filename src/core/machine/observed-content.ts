@@ -27,6 +27,8 @@ export type ObservedEntry =
 export interface Originals {
   /** Path → the original entry (contents base64), or `null` if there was none. */
   readonly paths: Readonly<Record<string, OriginalEntry | null>>;
+  /** Paths whose original entry was too large to be kept, or could not be read: they count as paths without one. */
+  readonly notKept?: readonly string[];
   /** Paths without an original entry where our image hides what the system itself would ship. */
   readonly hidden?: readonly string[];
   /** Unit → its original enablement. */
@@ -65,7 +67,10 @@ export interface ObservedContent {
   readonly links?: ReadonlyMap<string, string>;
   /** Absent if unknown. */
   readonly shippedUnits?: ShippedUnits;
-  /** Links that the OS ships below the folder of units, of those units that it ships and that are recorded as absent. */
+  /**
+   * Links that the OS ships below the folder of units: of those units that it ships and that are recorded as absent, and
+   * where an earlier release may have made links that it did not record.
+   */
   readonly shippedLinks?: ReadonlyMap<string, string>;
   readonly passwords: ReadonlyMap<string, string>;
   readonly users: ReadonlyMap<string, number>;

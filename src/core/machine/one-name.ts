@@ -44,7 +44,13 @@ export function underOneName(
   if (others.size === 0) return { previous, originals, twice };
   return {
     previous: previous === undefined ? undefined : { ...previous, entries: renamed(previous.entries, others) },
-    originals: { ...originals, paths: originalsRenamed(originals.paths, others, previous) },
+    originals: {
+      ...originals,
+      paths: originalsRenamed(originals.paths, others, previous),
+      ...(originals.notKept === undefined
+        ? {}
+        : { notKept: [...new Set(originals.notKept.map((path) => others.get(path) ?? path))] }),
+    },
     twice,
   };
 }

@@ -1,9 +1,10 @@
 import { expect, test } from "vitest";
 import { utf8ToBytes } from "@noble/hashes/utils.js";
+import { alsoShapes, unitsOfShape } from "../../../test/support/also-shapes.ts";
 import { countWork } from "../../../test/support/count-work.ts";
 import { type NodeConfig, emptyNodeConfig } from "../config/node-config.ts";
 import type { OriginalEntry } from "./observed-content.ts";
-import { unitGap } from "./unit-gap.ts";
+import { originalUnits, unitGap } from "./unit-gap.ts";
 
 const at = (path: string) => `/etc/systemd/system/${path}`;
 const wants = (name: string) => at(`multi-user.target.wants/${name}`);
@@ -166,21 +167,22 @@ test.for<{
   },
 );
 
+const owner = { id: 0 };
+const file = (path: string, text: string) =>
+  [
+    path,
+    {
+      kind: "file",
+      contents: utf8ToBytes(text),
+      digest: text,
+      mode: 0o644,
+      user: owner,
+      group: owner,
+      origin: { kind: "file" },
+    },
+  ] as const;
+
 test("units are compared in time in proportion to them and to the files [machine-unit-gap-3]", async () => {
-  const owner = { id: 0 };
-  const file = (path: string, text: string) =>
-    [
-      path,
-      {
-        kind: "file",
-        contents: utf8ToBytes(text),
-        digest: text,
-        mode: 0o644,
-        user: owner,
-        group: owner,
-        origin: { kind: "file" },
-      },
-    ] as const;
   const configOf = (count: number, drop: string): NodeConfig => ({
     ...emptyNodeConfig,
     enablement: new Map(
@@ -213,4 +215,121 @@ test("units are compared in time in proportion to them and to the files [machine
   };
   expect(gapOf(9)().after).toHaveLength(9);
   expect(await countWork(gapOf(160))).toBeLessThan(3 * (await countWork(gapOf(80))));
+});
+
+test.for(alsoShapes)(
+  "units that name each other in Also= are compared and linked in time in proportion to their text: $title [machine-unit-gap-4]",
+  async (shape) => {
+    const configOf = (count: number, folder: string): NodeConfig => {
+      const units = unitsOfShape(shape, count, (i) => `WantedBy=${folder}${i % 5}.target`);
+      return {
+        ...emptyNodeConfig,
+        enablement: new Map(units.map(({ name }) => [name, { enabled: true, installable: true }])),
+        entries: new Map(units.map(({ name, contents }) => file(at(name), contents))),
+      };
+    };
+    const gapOf = (count: number, links: "recorded" | "not recorded") => {
+      const [previous, target] = [configOf(count, "a"), configOf(count, "b")];
+      const names = [...target.enablement.keys()];
+      const node = {
+        enablement: new Map(names.map((name) => [name, "enabled"])),
+        links: new Map(names.map((name, i) => [at(`a${i % 5}.target.wants/${name}`), at(name)])),
+        shippedUnits: new Map<string, string>(),
+        originals: {
+          paths: Object.fromEntries(names.map((name) => [at(name), null])),
+          enablement: Object.fromEntries(names.map((name) => [name, "absent"])),
+          ...(links === "recorded" ? { links: Object.fromEntries(names.map((name) => [name, {}])) } : {}),
+          passwords: {},
+          kernelArguments: [],
+          ownKernelArguments: [],
+        },
+        previous,
+      };
+      return () => {
+        const gap = unitGap(node, target, new Set(target.entries.keys()));
+        const original = originalUnits(node);
+        for (let i = 0; i < count; i += 1) original(`more${i}.path`);
+        return gap;
+      };
+    };
+    const { before, after } = gapOf(9, "recorded")();
+    expect(before).toMatchObject([{ do: "relinkUnits", make: [] }]);
+    expect([before.flatMap((step) => ("remove" in step ? step.remove : [])).length, after.length]).toEqual([9, 9]);
+    for (const links of ["recorded", "not recorded"] as const)
+      expect(await countWork(gapOf(80, links))).toBeLessThan(shape.growth * (await countWork(gapOf(40, links))));
+  },
+);
+
+const socketLink = at("sockets.target.wants/a.socket");
+const otherLink = at("other.target.wants/a.socket");
+const socketOfOs = "/usr/lib/systemd/system/a.socket";
+const socketText = "[Socket]\nListenStream=/run/a\n[Install]\nWantedBy=sockets.target\n";
+const onlySocket = { [socketLink]: socketOfOs };
+
+test.for<{
+  readonly title: string;
+  readonly links: Readonly<Record<string, string>>;
+  /** What the OS ships. */
+  readonly shipped?: Readonly<Record<string, string>>;
+  /** The configuration has the socket's file. */
+  readonly brings?: true;
+  readonly recorded?: Readonly<Record<string, Readonly<Record<string, string>>>>;
+  readonly original: object;
+}>([
+  { title: "no original one; presets decide", links: onlySocket, original: { enablement: "unknown" } },
+  {
+    title: "no original one, beside one that is",
+    links: { ...onlySocket, [otherLink]: socketOfOs },
+    original: { enablement: "enabled", links: { [otherLink]: socketOfOs } },
+  },
+  {
+    title: "the OS's own where it ships this link",
+    links: onlySocket,
+    shipped: onlySocket,
+    original: { enablement: "enabled", links: onlySocket },
+  },
+  {
+    title: "ours where the OS ships another link of that name",
+    links: onlySocket,
+    shipped: { [socketLink]: "/usr/lib/systemd/system/b.socket" },
+    original: { enablement: "unknown" },
+  },
+  {
+    title: "ours where it leads to a file of the configuration, which an image of ours ships",
+    links: { [socketLink]: at("a.socket") },
+    shipped: { [socketLink]: at("a.socket") },
+    brings: true,
+    original: { enablement: "unknown" },
+  },
+  {
+    title: "an original one once this release records the links of units",
+    links: onlySocket,
+    recorded: { "a.service": {} },
+    original: { enablement: "enabled", links: onlySocket },
+  },
+])("a link that Also= of an earlier release may have made is $title [machine-unit-gap-5]", (each) => {
+  const { links, shipped = {}, brings, recorded, original } = each;
+  const node = {
+    enablement: new Map([["a.socket", "enabled"]]),
+    links: new Map(Object.entries(links)),
+    shippedUnits: new Map([
+      ["a.service", `${vendor}Also=a.socket\n`],
+      ["a.socket", socketText],
+    ]),
+    shippedLinks: new Map(Object.entries(shipped)),
+    originals: {
+      paths: {},
+      enablement: { "a.service": "disabled" },
+      ...(recorded === undefined ? {} : { links: recorded }),
+      passwords: {},
+      kernelArguments: [],
+      ownKernelArguments: [],
+    },
+    previous: {
+      ...emptyNodeConfig,
+      enablement: new Map([["a.service", { enabled: true, installable: true }]]),
+      entries: new Map(brings === true ? [file(at("a.socket"), socketText)] : []),
+    },
+  };
+  expect(originalUnits(node)("a.socket")).toEqual(original);
 });

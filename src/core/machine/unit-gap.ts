@@ -2,15 +2,18 @@ import type { Op } from "../config/change.ts";
 import {
   type FindUnit,
   type InstallLink,
-  concernsUnit,
-  enablingOf,
+  installingOf,
+  leadingTo,
+  namesOfLink,
+  reachedFrom,
   unitFolder,
   unitOfLink,
+  vendorUnitFolder,
 } from "../config/install-links.ts";
 import {
   type NodeConfig,
+  type ShippedUnits,
   type WantedEnablement,
-  alsoOf,
   bringsUnit,
   findUnitIn,
   managedUnits,
@@ -64,16 +67,27 @@ export function unitGap(node: ObservedUnits, target: NodeConfig, touched: Readon
   const managed = managedUnits(target, find);
   const names = new Set([...managed, ...Object.keys(node.originals.enablement)]);
   const dropins = { before: installDropins(node.previous), after: installDropins(target) };
-  const known: Known = { node, target, find, touched, managed, dropins };
+  const lacking = unitsLackingLinks(names, node, find);
+  const linksNow = linksByUnit(node);
+  const original = originalUnits(node, linksNow);
+  const linksShipped = byUnit(linksIn(Object.fromEntries(node.shippedLinks ?? [])));
+  const known: Known = { node, target, find, touched, managed, dropins, lacking, linksNow, linksShipped, original };
   const facts = new Map([...names].map((name) => [name, unitFacts(name, known)]));
   const groups = groupsOf(names, node, find).filter((group) => {
     const units = group.flatMap((name) => facts.get(name) ?? []);
     // Of a unit alone, its state shows that the change is made.
     return units.some(({ differs }) => differs) || (units.length > 1 && units.some(({ isNew }) => isNew));
   });
-  const changing = groups.flat().flatMap((name) => facts.get(name) ?? []);
+  const changes = groups.map((group) =>
+    groupChange(
+      group,
+      group.flatMap((name) => facts.get(name) ?? []),
+      known,
+    ),
+  );
+  const changing = changes.flatMap(({ units }) => units);
   return {
-    before: groups.flatMap((group) => relinking(group, node, target, find)),
+    before: changes.flatMap(({ before }) => before),
     after: inOrder(
       changing.flatMap((unit) => stepsOf(unit, target)),
       find,
@@ -82,9 +96,35 @@ export function unitGap(node: ObservedUnits, target: NodeConfig, touched: Readon
   };
 }
 
+/** What comes before files are restored and written, and the units that get what the target or their record says. */
+interface GroupChange {
+  readonly before: readonly UnitStep[];
+  readonly units: readonly UnitFacts[];
+}
+
+/**
+ * Units of which only presets say what they were are preset first: until the links of the others change, the group differs
+ * from its target, so that a daemon that was killed presets them again.
+ */
+function groupChange(group: readonly string[], units: readonly UnitFacts[], known: Known): GroupChange {
+  const first = units.filter(({ presetsFirst }) => presetsFirst).map(({ name }) => name);
+  const relinked = relinking(group, new Set(first), known);
+  // What the target does not manage is as it was: only its record is left.
+  if (relinked.length === 0 && !units.some(({ differs }) => differs))
+    return { before: [], units: units.filter(({ isLeft }) => !isLeft) };
+  return {
+    before: [...first.map((unit) => ({ do: "presetUnit", unit }) as const), ...relinked],
+    units: units.map((unit) => (unit.presetsFirst ? { ...unit, was: undefined } : unit)),
+  };
+}
+
 /** What is known of one unit. */
 interface UnitFacts {
   readonly name: string;
+  /** The target does not manage it any more. */
+  readonly isLeft: boolean;
+  /** Presets alone say what it was, and its file does not change. */
+  readonly presetsFirst: boolean;
   /** It is not as the target has it, or may not be. */
   readonly differs: boolean;
   /** The target says something new of it. */
@@ -105,9 +145,16 @@ interface Known {
   readonly managed: ReadonlySet<string>;
   /** Those of the previous configuration, if it is known, and those of the target. */
   readonly dropins: Readonly<Record<"before" | "after", InstallDropins | undefined>>;
+  /** Units of which links are missing, once they are enabled. */
+  readonly lacking: ReadonlySet<string>;
+  /** Those that the machine has, and those that the OS ships. */
+  readonly linksNow: LinksByUnit;
+  readonly linksShipped: LinksByUnit;
+  readonly original: (name: string) => UnitOriginal;
 }
 
-function unitFacts(name: string, { node, target, find, touched, managed, dropins }: Known): UnitFacts {
+function unitFacts(name: string, known: Known): UnitFacts {
+  const { node, target, find, touched, managed, dropins, lacking } = known;
   const { previous } = node;
   const is = node.enablement.get(name) ?? "absent";
   const wanted = target.enablement.get(name);
@@ -120,25 +167,28 @@ function unitFacts(name: string, { node, target, find, touched, managed, dropins
     (wanted?.enabled === true && canEnable && needsEnabling) ||
     (wanted?.enabled === false && isUsable && is === "enabled");
   const isChanged = previous === undefined || !saysTheSame(name, previous, target);
-  const isLeftWrong = isLeft && !hasOriginalLinks(name, is, node);
+  const isLeftWrong = isLeft && !hasOriginalLinks(name, is, known);
   // Nothing shows what presets say; and a daemon that was killed may have made some of the links.
   const mayDiffer =
     wanted?.enabled === undefined
       ? wanted !== undefined && previous !== undefined && isChanged
-      : isChanged && wanted.enabled && canEnable && lacksLinks(name, node, find);
+      : isChanged && wanted.enabled && canEnable && lacking.has(name);
   const isReported = isLeftWrong && isUsable && !followsTemplate(name, target);
+  const was = isLeft ? withoutLinks(recordOf(name, known)) : undefined;
   return {
     name,
+    isLeft,
+    presetsFirst: was === "unknown" && isUsable && !isRewritten && previous?.enablement.has(name) === false,
     differs: isRewritten || isWrong || isLeftWrong || mayDiffer || hasOtherDropins(name, dropins),
     isNew: isChanged || isLeft,
     reported: isRewritten ? undefined : isWrong ? "update" : isReported ? "delete" : undefined,
     isUsable: wanted === undefined ? isUsable : isUsable && (wanted.enabled === false || canEnable),
-    was: isLeft ? withoutLinks(recordOf(name, node)) : undefined,
+    was,
   };
 }
 
-/** Drop-ins that have an [Install] section, by the names of the units' files: their paths and contents. */
-type InstallDropins = ReadonlyMap<string, readonly string[]>;
+/** Drop-ins that have an [Install] section, by the names of the units' files: their paths and contents, in one text. */
+type InstallDropins = ReadonlyMap<string, string>;
 
 function installDropins(config: NodeConfig | undefined): InstallDropins | undefined {
   if (config === undefined) return undefined;
@@ -150,22 +200,28 @@ function installDropins(config: NodeConfig | undefined): InstallDropins | undefi
     dropins.set(file, known);
     known.push(`${path} ${entry.digest}`);
   }
-  return dropins;
+  return new Map([...dropins].map(([file, each]) => [file, each.join()]));
 }
 
 /** Whether drop-ins that have an [Install] section differ. */
 const hasOtherDropins = (name: string, { before, after }: Known["dropins"]): boolean =>
-  before !== undefined &&
-  [name, templateOf(name)].some((file) => before.get(file)?.join() !== after?.get(file)?.join());
+  before !== undefined && [name, templateOf(name)].some((file) => before.get(file) !== after?.get(file));
 
 /** Whether two configurations have the same file and enablement of a unit. */
 const saysTheSame = (name: string, a: NodeConfig, b: NodeConfig): boolean =>
   a.enablement.get(name)?.enabled === b.enablement.get(name)?.enabled &&
   [name, templateOf(name)].every((file) => sameWanted(a.entries.get(unitPath(file)), b.entries.get(unitPath(file))));
 
-/** Whether links of a unit that the target enables are missing. */
-const lacksLinks = (name: string, { links }: ObservedUnits, find: FindUnit): boolean =>
-  links !== undefined && enablingOf(name, find).links.some(({ path }) => !links.has(path));
+/** Those of these units of which a link is missing that enabling them makes: one of their own, or of those that they name. */
+function unitsLackingLinks(names: ReadonlySet<string>, { links }: ObservedUnits, find: FindUnit): ReadonlySet<string> {
+  if (links === undefined) return new Set();
+  const reached = reachedFrom(names, find);
+  const lacking = [...reached].flatMap(([unit, { installing }]) =>
+    installing.links.some(({ path }) => !links.has(path)) ? [unit] : [],
+  );
+  const leading = leadingTo(lacking, reached);
+  return new Set([...leading].filter((unit) => installingOf(unit, find).refusal === undefined));
+}
 
 /** Paths of the file of a unit. An instance with a file of its own does not follow its template. */
 const filesOf = (name: string, target: NodeConfig): readonly string[] =>
@@ -200,8 +256,8 @@ export function unitsThatAreNotThere(
 export function isEnableable(name: string, find: FindUnit, wanted: WantedEnablement | undefined): boolean {
   const file = find(name, name) ?? find(templateOf(name), name);
   if (file === undefined) return wanted?.installable !== false;
-  const { links, also } = enablingOf(name, find);
-  return links.length > 0 || also.length > 0;
+  const { links, also, refusal } = installingOf(name, find);
+  return refusal === undefined && (links.length > 0 || also.length > 0);
 }
 
 /** Whether the links of an instance change with those of its template. */
@@ -211,13 +267,20 @@ const followsTemplate = (name: string, target: NodeConfig): boolean => {
 };
 
 /** Whether a unit that the target does not manage is enabled as it was. */
-function hasOriginalLinks(name: string, is: string, node: ObservedUnits): boolean {
-  const { was, links: recorded } = recordOf(name, node);
+function hasOriginalLinks(name: string, is: string, known: Known): boolean {
+  const { node, linksNow } = known;
+  const { was, links: recorded } = recordOf(name, known);
+  if (was === "unknown" && node.links !== undefined && !isEnabledAsShipped(name, node.previous))
+    return (linksNow.get(name) ?? []).every(({ target }) => target.startsWith(`${vendorUnitFolder}/`));
   if (recorded === undefined || node.links === undefined) return (is === "enabled") === (was === "enabled");
   const were = Object.keys(recorded).filter((path) => !(path in node.originals.paths));
-  const now = linksOf([name], node);
+  const now = linksNow.get(name) ?? [];
   return now.length === were.length && now.every(({ path, target }) => recorded[path] === target);
 }
+
+/** Whether a configuration says of a unit that the OS ships whether it is enabled: the links do not show who made them. */
+const isEnabledAsShipped = (name: string, config: NodeConfig | undefined): boolean =>
+  config?.enablement.has(name) === true && !bringsUnit(config, name);
 
 /** The enablement of a unit before it was managed. */
 interface UnitRecord {
@@ -245,12 +308,13 @@ export const hiddenUnits = (
  * what the OS enables counts: its links, or else its presets, which say something of a template's instances only where
  * they name them.
  */
-function recordOf(name: string, { originals, shippedUnits, shippedLinks }: ObservedUnits): UnitRecord {
+function recordOf(name: string, { node, linksShipped }: Pick<Known, "node" | "linksShipped">): UnitRecord {
+  const { originals, shippedUnits } = node;
   const { enablement, links, paths } = originals;
   const was = enablement[name] ?? "absent";
   if (was === "absent" && name in enablement && isShipped(name, shippedUnits)) {
-    const shipped = [...(shippedLinks ?? [])].filter(([path, target]) => concernsUnit({ path, target }, name));
-    if (shipped.length > 0) return { was: "enabled", links: Object.fromEntries(shipped) };
+    const shipped = linksShipped.get(name) ?? [];
+    if (shipped.length > 0) return { was: "enabled", links: recordOfLinks(shipped) };
     return { was: readUnitName(name)?.kind === "plain" ? "unknown" : "disabled" };
   }
   const recorded = links?.[name];
@@ -259,74 +323,136 @@ function recordOf(name: string, { originals, shippedUnits, shippedLinks }: Obser
   return { was: was === "masked" && unitPath(name) in paths && !isMask(paths[unitPath(name)]) ? "unknown" : was };
 }
 
-/** Links that concern one of these units. Paths of entries that configurations manage are none. */
-const linksOf = (units: readonly string[], { links, originals }: Pick<ObservedUnits, "links" | "originals">) =>
-  [...(links ?? [])]
-    .map(([path, target]): InstallLink => ({ path, target }))
-    .filter((link) => !(link.path in originals.paths) && units.some((unit) => concernsUnit(link, unit)));
+/** Links by the units that they concern. */
+type LinksByUnit = ReadonlyMap<string, readonly InstallLink[]>;
 
-/** What to record of a unit before it is managed. Links that other managed units got are not its original ones. */
-export function originalUnit(
-  name: string,
-  node: Pick<ObservedUnits, "enablement" | "links" | "originals">,
-): { readonly enablement: string; readonly links: Readonly<Record<string, string>> } {
-  const { originals } = node;
-  const is = node.enablement.get(name) ?? "absent";
-  const recorded = Object.entries(originals.links ?? {});
-  const now = linksOf([name], node);
-  const untouched = now.filter(
-    (link) => !recorded.some(([other, links]) => concernsUnit(link, other) && links[link.path] !== link.target),
+/** Of the links that a machine has; paths of entries that configurations manage are none. */
+const linksByUnit = ({ links, originals }: Pick<ObservedUnits, "links" | "originals">): LinksByUnit =>
+  byUnit([...(links ?? [])].flatMap(([path, target]) => (path in originals.paths ? [] : [{ path, target }])));
+
+function byUnit(links: readonly InstallLink[]): LinksByUnit {
+  const found = new Map<string, InstallLink[]>();
+  for (const link of links)
+    for (const unit of namesOfLink(link)) {
+      const known = found.get(unit) ?? [];
+      found.set(unit, known);
+      known.push(link);
+    }
+  return found;
+}
+
+const linksIn = (record: Readonly<Record<string, string>>): readonly InstallLink[] =>
+  Object.entries(record).map(([path, target]) => ({ path, target }));
+
+const recordOfLinks = (links: readonly InstallLink[]): Readonly<Record<string, string>> =>
+  Object.fromEntries(links.map(({ path, target }) => [path, target]));
+
+const textOfLink = ({ path, target }: InstallLink): string => `${path}\0${target}`;
+
+/** Links that the units of earlier releases got by `Also=` of units whose own links were not recorded. */
+export function unrecordedLinks(
+  { enablement, links: recorded }: Originals,
+  previous: NodeConfig | undefined,
+  shippedUnits: ShippedUnits,
+): readonly InstallLink[] {
+  const names = [...(previous?.enablement ?? [])].flatMap(([name, { enabled }]) =>
+    enabled === true && name in enablement && recorded?.[name] === undefined ? [name] : [],
   );
-  const changed = recorded.flatMap(([, links]) =>
-    Object.entries(links)
-      .map(([path, target]): InstallLink => ({ path, target }))
-      .filter((link) => concernsUnit(link, name)),
+  if (previous === undefined || names.length === 0) return [];
+  const reached = reachedFrom(names, findUnitIn(previous, shippedUnits));
+  return [...reached.values()].flatMap(({ installing }) => installing.links);
+}
+
+/** Those of them that are not of the OS: it ships others, or they lead to files of the configuration. */
+function unrecordedOwnLinks(node: ObservedUnits): ReadonlySet<string> {
+  const { originals, previous, shippedUnits = new Map(), shippedLinks } = node;
+  const own = unrecordedLinks(originals, previous, shippedUnits).filter(
+    ({ path, target }) => shippedLinks?.get(path) !== target || previous?.entries.has(target) === true,
   );
-  const links = Object.fromEntries([...untouched, ...changed].map(({ path, target }) => [path, target]));
-  const isOwnMask = is === "masked" && unitPath(name) in originals.paths && !isMask(originals.paths[unitPath(name)]);
-  const isOriginal = untouched.length === now.length && Object.keys(links).length === now.length;
-  if (isOriginal && !isOwnMask) return { enablement: is, links };
-  return { enablement: Object.keys(links).length > 0 ? "enabled" : "disabled", links };
+  return new Set(own.map(textOfLink));
+}
+
+/** What to record of a unit before it is managed; without links, presets decide. */
+export interface UnitOriginal {
+  readonly enablement: string;
+  readonly links?: Readonly<Record<string, string>>;
+}
+
+/** The links to record, of units that have any recorded. */
+export const linksOfUnits = (units: readonly (readonly [string, UnitOriginal])[]): NonNullable<Originals["links"]> =>
+  Object.fromEntries(units.flatMap(([unit, { links }]) => (links === undefined ? [] : [[unit, links]])));
+
+/**
+ * What to record of units before they are managed. Links that other managed units got are not their original ones. A unit
+ * that has only such as an earlier release may have made, and did not record, gets what its presets say.
+ */
+export function originalUnits(
+  node: ObservedUnits,
+  linksNow: LinksByUnit = linksByUnit(node),
+): (name: string) => UnitOriginal {
+  const { originals, enablement, shippedUnits } = node;
+  const recorded = byUnit(Object.values(originals.links ?? {}).flatMap(linksIn));
+  const unrecorded = unrecordedOwnLinks(node);
+  const isOfOthers = (link: InstallLink) =>
+    [...namesOfLink(link)].some((other) => {
+      const links = originals.links?.[other];
+      return links !== undefined && links[link.path] !== link.target;
+    });
+  return (name) => {
+    const is = enablement.get(name) ?? "absent";
+    const now = linksNow.get(name) ?? [];
+    const known = now.filter((link) => !unrecorded.has(textOfLink(link)));
+    const untouched = known.filter((link) => !isOfOthers(link));
+    const links = recordOfLinks([...untouched, ...(recorded.get(name) ?? [])]);
+    const isOwnMask = is === "masked" && unitPath(name) in originals.paths && !isMask(originals.paths[unitPath(name)]);
+    const isOriginal = untouched.length === now.length && Object.keys(links).length === now.length;
+    if (isOriginal && !isOwnMask) return { enablement: is, links };
+    if (Object.keys(links).length > 0) return { enablement: "enabled", links };
+    return known.length < now.length && isShipped(name, shippedUnits) && readUnitName(name)?.kind === "plain"
+      ? { enablement: "unknown" }
+      : { enablement: "disabled", links };
+  };
 }
 
 /** The links that a unit had before it was managed. */
-function originalLinks(name: string, node: ObservedUnits): readonly InstallLink[] {
-  const { was, links: recorded } = recordOf(name, node);
+function originalLinks(name: string, known: Known): readonly InstallLink[] {
+  const { node, linksNow, original } = known;
+  const { was, links: recorded } = recordOf(name, known);
   if (name in node.originals.enablement && recorded === undefined)
-    return was === "enabled" ? linksOf([name], node) : [];
-  const links = recorded ?? originalUnit(name, node).links;
-  return Object.entries(links).map(([path, target]) => ({ path, target }));
+    return was === "enabled" ? (linksNow.get(name) ?? []) : [];
+  return linksIn(recorded ?? original(name).links ?? {});
 }
 
 /**
  * Gives a group its original links, but those of units that the target gives another text. Links that enabling makes
  * stay: a power cut must not leave a unit disabled that is enabled before and after.
+ *
+ * @param preset units whose links their presets change.
  */
-function relinking(
-  group: readonly string[],
-  node: ObservedUnits,
-  target: NodeConfig,
-  find: FindUnit,
-): readonly UnitStep[] {
+function relinking(group: readonly string[], preset: ReadonlySet<string>, known: Known): readonly UnitStep[] {
+  const { node, target, find, linksNow } = known;
   if (node.links === undefined) return [];
   const originals = group
-    .flatMap((name) => originalLinks(name, node))
+    .flatMap((name) => originalLinks(name, known))
     .filter((link) => !bringsUnit(target, unitOfLink(link)) || masks(target, unitOfLink(link)));
-  const made = group
-    .filter((name) => {
-      const wanted = target.enablement.get(name);
-      // Presets of a template name instances of their own (systemd.preset(5)).
-      const isPreset = wanted?.enabled === undefined && readUnitName(name)?.kind === "template";
-      return wanted !== undefined && wanted.enabled !== false && !isPreset;
-    })
-    .flatMap((name) => enablingOf(name, find).links);
-  const isManaged = ({ path }: InstallLink) => target.entries.has(path) || path in node.originals.paths;
-  const now = linksOf(group, node).filter((link) => !isManaged(link));
-  const isSame = (a: InstallLink, b: InstallLink) => a.path === b.path && a.target === b.target;
-  const remove = now.filter((link) => ![...originals, ...made].some((other) => isSame(link, other)));
+  const enabled = group.filter((name) => {
+    const wanted = target.enablement.get(name);
+    // Presets of a template name instances of their own (systemd.preset(5)).
+    const isPreset = wanted?.enabled === undefined && readUnitName(name)?.kind === "template";
+    return wanted !== undefined && wanted.enabled !== false && !isPreset;
+  });
+  const made = [...reachedFrom(enabled, find).values()].flatMap(({ installing }) => installing.links);
+  const kept = new Set([...originals, ...made].map(textOfLink));
+  const isManaged = (link: InstallLink) =>
+    target.entries.has(link.path) ||
+    link.path in node.originals.paths ||
+    [...namesOfLink(link)].some((name) => preset.has(name));
+  const now = distinct(group.flatMap((name) => linksNow.get(name) ?? []));
+  const remove = now.filter((link) => !isManaged(link) && !kept.has(textOfLink(link)));
   const make = originals.filter((link) => !isManaged(link) && node.links?.get(link.path) !== link.target);
   if (remove.length === 0 && make.length === 0) return [];
-  return [{ do: "relinkUnits", units: group, remove: remove.map(({ path }) => path), make: distinct(make) }];
+  const gone = remove.map(({ path }) => path).sort();
+  return [{ do: "relinkUnits", units: group, remove: gone, make: distinct(make) }];
 }
 
 const distinct = (links: readonly InstallLink[]): readonly InstallLink[] => [
@@ -353,7 +479,8 @@ function inOrder(steps: readonly EnablementStep[], find: FindUnit): readonly Ena
   const sorted = steps.toSorted(
     (a, b) => order.indexOf(a.do) - order.indexOf(b.do) || (a.unit < b.unit ? -1 : a.unit > b.unit ? 1 : 0),
   );
-  const also = new Set(steps.flatMap((step) => (step.do === "disableUnit" ? [] : alsoOf(step.unit, find))));
+  const enabled = steps.flatMap((step) => (step.do === "disableUnit" ? [] : [step.unit]));
+  const also = reachedFrom(enabled, find);
   return [...sorted, ...sorted.filter((step) => step.do === "disableUnit" && also.has(step.unit))];
 }
 
@@ -362,19 +489,26 @@ function groupsOf(names: ReadonlySet<string>, node: ObservedUnits, find: FindUni
   const { previous, shippedUnits = new Map() } = node;
   const finds = [find, ...(previous === undefined ? [] : [findUnitIn(previous, shippedUnits)])];
   const groupOf = new Map<string, Set<string>>();
-  for (const name of [...names].sort()) {
-    let group = groupOf.get(name) ?? new Set([name]);
+  const groupWith = (name: string): Set<string> => {
+    const group = groupOf.get(name) ?? new Set([name]);
     groupOf.set(name, group);
-    for (const other of [templateOf(name), ...finds.flatMap((each) => alsoOf(name, each))]) {
-      if (!names.has(other)) continue;
-      const others = groupOf.get(other) ?? new Set([other]);
-      if (others === group) continue;
-      // The smaller group joins the larger one, so that no unit moves often.
-      const [from, to] = others.size < group.size ? [others, group] : [group, others];
-      for (const unit of from) groupOf.set(unit, to.add(unit));
-      groupOf.set(other, to);
-      group = to;
-    }
+    return group;
+  };
+  const join = (a: string, b: string) => {
+    const [one, other] = [groupWith(a), groupWith(b)];
+    if (one === other) return;
+    // The smaller group joins the larger one, so that no unit moves often.
+    const [from, to] = one.size < other.size ? [one, other] : [other, one];
+    for (const unit of from) groupOf.set(unit, to.add(unit));
+  };
+  for (const name of names) join(name, names.has(templateOf(name)) ? templateOf(name) : name);
+  for (const each of finds) {
+    const reached = reachedFrom(names, each);
+    // What leads to none of them ties none together.
+    const ties = leadingTo(names, reached);
+    for (const [unit, { installing }] of reached)
+      for (const other of installing.also) if (ties.has(unit) && ties.has(other)) join(unit, other);
   }
-  return [...new Set(groupOf.values())].map((group) => [...group].sort());
+  const groups = [...new Set(groupOf.values())].map((group) => [...group].filter((unit) => names.has(unit)).sort());
+  return groups.sort(([a = ""], [b = ""]) => (a < b ? -1 : 1));
 }

@@ -58,9 +58,14 @@ export function askMachine(socketPath: string, verb: string, because: string, si
         });
         incoming.once("error", fail);
         incoming.once("end", () => {
-          const answer = JSON.parse(body === "" ? "{}" : body) as { message?: string };
+          let answer: { readonly message?: string } | null;
+          try {
+            answer = JSON.parse(body === "" ? "{}" : body) as typeof answer;
+          } catch (cause) {
+            return fail(cause);
+          }
           if (incoming.statusCode === 200) resolve(answer);
-          else fail(new Error(answer.message));
+          else fail(new Error(answer?.message));
         });
       },
     );

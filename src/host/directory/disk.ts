@@ -20,8 +20,12 @@ export interface Disk {
   /**
    * One folder with mode 0700, or of this owner and mode: only an empty folder of this process's own user gets them. Fails
    * with `EEXIST` when something has the name.
+   *
+   * @param inside makes what is to be in it, before it is given away: below the name that it is called with.
    */
-  mkdir(path: string, own?: Ownership): Promise<void>;
+  mkdir(path: string, own?: Ownership, inside?: (path: string) => Promise<void>): Promise<void>;
+  /** Gives a folder of this user to another owner, with another mode. Fails with `EEXIST` where another one has the name. */
+  give(path: string, own: Ownership, uid: number): Promise<void>;
   /** Fails with `ELOOP` for a link. */
   chmod(path: string, mode: number): Promise<void>;
   /** Of the name itself: links are not followed. */
@@ -56,6 +60,9 @@ async function give(handle: fs.FileHandle, { mode, uid, gid }: Ownership): Promi
   await handle.chmod(mode);
 }
 
+const another = (path: string) =>
+  Object.assign(new Error(`another folder came in the place of ${path}`), { code: "EEXIST" });
+
 /** The disk of the machine that this process runs on. */
 export const systemDisk: Disk = {
   async create(path, contents, own) {
@@ -79,17 +86,26 @@ export const systemDisk: Disk = {
     }
   },
   symlink: (target, path) => fs.symlink(target, path),
-  async mkdir(path, own) {
+  async mkdir(path, own, inside) {
     await fs.mkdir(path, { mode: 0o700 });
-    if (own === undefined) return;
+    if (own === undefined && inside === undefined) return;
     await opened(path, async (handle) => {
+      const at = `/proc/self/fd/${handle.fd}`;
       // Who owns the folder above it may have put another one in its place.
       const isOurs = (await handle.stat()).uid === process.geteuid?.();
-      if (!isOurs || (await fs.readdir(`/proc/self/fd/${handle.fd}`)).length > 0)
-        throw Object.assign(new Error(`another folder came in the place of ${path}`), { code: "EEXIST" });
-      await give(handle, own);
+      if (!isOurs || (await fs.readdir(at)).length > 0) throw another(path);
+      await inside?.(at);
+      if (own !== undefined) await give(handle, own);
     });
   },
+  give: (path, own, uid) =>
+    opened(path, async (handle) => {
+      const is = await handle.stat();
+      if (!is.isDirectory() || is.uid !== uid) throw another(path);
+      // Also before: who finds it with its owner finds it with its mode.
+      await handle.chmod(own.mode);
+      await give(handle, own);
+    }),
   chmod: (path, mode) => opened(path, (handle) => handle.chmod(mode)),
   chown: (path, uid, gid) => fs.lchown(path, uid, gid),
   sync: (path) => opened(path, (handle) => handle.sync()),

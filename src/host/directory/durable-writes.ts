@@ -162,11 +162,11 @@ export async function removeTree(disk: Disk, path: string): Promise<void> {
   await disk.rmdir(path).catch(absentIsDone);
 }
 
-export async function readTextIfThere(path: string): Promise<string | undefined> {
+/** @param most bytes; {@link mostFileBytes} if absent */
+export async function readTextIfThere(path: string, most?: number): Promise<string | undefined> {
   try {
-    return new TextDecoder("utf-8", { ignoreBOM: true }).decode(
-      (await readRegular(path, { links: "follow" })).contents,
-    );
+    const { contents } = await readRegular(path, { links: "follow", ...(most === undefined ? {} : { most }) });
+    return new TextDecoder("utf-8", { ignoreBOM: true }).decode(contents);
   } catch (error) {
     absentIsDone(error);
     return undefined;

@@ -12,7 +12,8 @@ export type DiskHold = <T>(path: string, work: (path: string) => Promise<T>) => 
  */
 export function heldBelow(...roots: readonly string[]): DiskHold {
   return async (path, work) => {
-    if (roots.includes(path)) return work(path);
+    // A descriptor that somebody holds already.
+    if (roots.includes(path) || path.startsWith("/proc/self/fd/")) return work(path);
     const root = roots.find((each) => relative(each, path).split(sep)[0] !== "..");
     if (root === undefined)
       throw Object.assign(new Error(`${path} is not below ${roots.join(" or ")}`), { code: "EXDEV" });
@@ -45,7 +46,8 @@ export function heldDisk(roots: string | readonly string[], disk: Disk): Disk {
     create: (path, contents, own) => within(path, (held) => disk.create(held, contents, own)),
     append: (path, contents) => within(path, (held) => disk.append(held, contents)),
     symlink: (target, path) => within(path, (held) => disk.symlink(target, held)),
-    mkdir: (path, own) => within(path, (held) => disk.mkdir(held, own)),
+    mkdir: (path, own, inside) => within(path, (held) => disk.mkdir(held, own, inside)),
+    give: (path, own, uid) => within(path, (held) => disk.give(held, own, uid)),
     chmod: (path, mode) => within(path, (held) => disk.chmod(held, mode)),
     chown: (path, uid, gid) => within(path, (held) => disk.chown(held, uid, gid)),
     sync: (path) => within(path, (held) => disk.sync(held)),

@@ -1,6 +1,6 @@
 import * as fs from "node:fs/promises";
 import type { Stats } from "node:fs";
-import { dirname, posix } from "node:path";
+import { basename, dirname, join, posix } from "node:path";
 import { McoError } from "../../api/errors.ts";
 import { type HostEntry, type HostFiles, type HostWrite, type Ownership, isImages, isUnreadable } from "../host.ts";
 import type { Clock } from "../../ports/clock.ts";
@@ -22,6 +22,7 @@ import type { DiskHold } from "./held-disk.ts";
 import type { Gift, Owners } from "./ownership.ts";
 import { asFailure, namingFailure } from "./name-failure.ts";
 import { readRegular } from "./read-regular.ts";
+import { isSafeFolder } from "./root-folder.ts";
 import { watchPaths, watchPauseMs } from "./watch-paths.ts";
 
 export interface RootFilesOptions {
@@ -185,8 +186,11 @@ export function rootFiles({ locate, disk, hold, owners, recordPath, clock }: Roo
       own,
     }));
     try {
-      for (const { at, own } of gifts) await disk.mkdir(at, owners.areReal ? own : undefined);
-      if (!owners.areReal) await owners.give(gifts);
+      if (owners.areReal) await makeGiven(temporary, gifts);
+      else {
+        for (const { at } of gifts) await disk.mkdir(at);
+        await owners.give(gifts);
+      }
       for (const { at } of [...gifts].reverse()) await disk.sync(at);
       await disk.rename(temporary, real);
     } catch (error) {
@@ -194,6 +198,46 @@ export function rootFiles({ locate, disk, hold, owners, recordPath, clock }: Roo
       throw error;
     }
     return dirname(real);
+  }
+
+  /** Each is given away when all below it are: until then nobody else can put something in the place of one. */
+  async function makeGiven(top: string, gifts: readonly Gift[]): Promise<void> {
+    const below = new Map<string, Gift[]>();
+    for (const gift of gifts) {
+      const known = below.get(dirname(gift.at)) ?? [];
+      below.set(dirname(gift.at), known);
+      known.push(gift);
+    }
+    const make = async (gift: Gift, at: string): Promise<void> => {
+      const inside = below.get(gift.at);
+      if (inside === undefined) return disk.mkdir(at, gift.own);
+      return disk.mkdir(at, gift.own, async (held) => {
+        for (const each of inside) await make(each, join(held, basename(each.at)));
+      });
+    };
+    for (const gift of below.get(dirname(top)) ?? []) await make(gift, gift.at);
+  }
+
+  /** Whether nobody but root can change a folder above a path of ours. */
+  async function isOfRootAlone(real: string): Promise<boolean> {
+    const roots = await Promise.all(["/", "/var", "/run"].map(locate));
+    for (let at = dirname(real); !roots.includes(at) && at !== dirname(at); at = dirname(at))
+      if (!isSafeFolder(await fs.lstat(at))) return false;
+    return true;
+  }
+
+  /**
+   * Gives a folder that is there already. In a folder that a user can change it may be any other one of that folder: there
+   * it must be that user's, or belong to the new owner.
+   */
+  async function giveFolder(path: string, before: Ownership, own: Ownership): Promise<void> {
+    const real = await locate(path);
+    const given = { mode: own.mode, uid: own.uid, gid: own.gid };
+    if (!owners.areReal) return owners.give([{ at: real, as: real, kind: "folder", own: given }]);
+    const ofUser = [own.uid, (await fs.lstat(dirname(real))).uid].filter((uid) => uid !== 0);
+    if (!(await isOfRootAlone(real)) && !ofUser.includes(before.uid))
+      throw new McoError("MCO_HOST_UNSAFE_PATH", { path, owner: before.uid });
+    await disk.give(real, given, before.uid);
   }
 
   const beWritable = (path: string) => {
@@ -284,7 +328,6 @@ export function rootFiles({ locate, disk, hold, owners, recordPath, clock }: Roo
         beWritable(path);
         const before = await read(path);
         if (before?.kind === "folder" && sameEntry(before, { kind: "folder", ...own })) return;
-        const real = await locate(path);
         if (before === undefined) {
           const above = await missingAbove(path);
           await remember(above, [path]);
@@ -299,10 +342,8 @@ export function rootFiles({ locate, disk, hold, owners, recordPath, clock }: Roo
             path,
             problem: `a ${before.kind} is where the folder is to be`,
           });
-        await owners.give([
-          { at: real, as: real, kind: "folder", own: { mode: own.mode, uid: own.uid, gid: own.gid } },
-        ]);
-        await disk.sync(real);
+        await giveFolder(path, before, own);
+        await disk.sync(await locate(path));
       }),
     remove: (path, signal) =>
       change(path, signal, async () => {

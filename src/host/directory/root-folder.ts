@@ -18,7 +18,7 @@ const isTrustedGroup = (gid: number) => gid === 0 || (process.geteuid?.() !== 0 
  * Whether only those we trust can change names in a folder, as sshd judges it (sshd_config(5), StrictModes), but for
  * root's group. Others place only links of their own below a sticky one.
  */
-function isSafeFolder({ uid, gid, mode }: Stats): boolean {
+export function isSafeFolder({ uid, gid, mode }: Stats): boolean {
   const isOpen = (mode & 0o002) !== 0 || ((mode & 0o020) !== 0 && !isTrustedGroup(gid));
   return isTrusted(uid) && (!isOpen || (mode & 0o1000) !== 0);
 }

@@ -1,9 +1,9 @@
 import { dirname } from "node:path";
 import { McoError } from "../../api/errors.ts";
-import type { HostLedger } from "../host.ts";
+import { type HostLedger, mostDocumentBytes } from "../host.ts";
 import type { Disk } from "./disk.ts";
 import { ensureFolder, readTextIfThere, unlinkDurably, writeDurably } from "./durable-writes.ts";
-import { mostFileBytes } from "./read-regular.ts";
+import { mostTextBytes } from "./read-regular.ts";
 
 /**
  * The daemon's own folder on a machine: not in /etc, which rolls back with the OS (openshift/machine-config-operator
@@ -15,11 +15,11 @@ export const ledgerFolder = "/var/lib/machine-config-daemon";
 export function rootLedger(locate: (path: string) => Promise<string>, disk: Disk): HostLedger {
   let folderIsDurable = false;
   return {
-    read: async (name) => readTextIfThere(await locate(`${ledgerFolder}/${name}`)),
+    read: async (name) => readTextIfThere(await locate(`${ledgerFolder}/${name}`), mostTextBytes),
     async write(name, text) {
-      // Nothing reads a larger one, and a machine whose documents cannot be read goes on with nothing.
-      if (new TextEncoder().encode(text).length > mostFileBytes)
-        throw new McoError("MCO_HOST_FILE_TOO_LARGE", { path: `${ledgerFolder}/${name}`, most: mostFileBytes });
+      // Each pass reads them, and takes several times their size of memory for that.
+      if (new TextEncoder().encode(text).length > mostDocumentBytes)
+        throw new McoError("MCO_HOST_FILE_TOO_LARGE", { path: `${ledgerFolder}/${name}`, most: mostDocumentBytes });
       const path = await locate(`${ledgerFolder}/${name}`);
       await ensureFolder(disk, dirname(path), 0o700);
       // Who made the folders may have been killed before they were flushed.

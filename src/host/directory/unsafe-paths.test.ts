@@ -3,7 +3,7 @@ import * as fs from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { HostWrite } from "../host.ts";
+import { type HostWrite, mostDocumentBytes } from "../host.ts";
 import { directoryHost, directoryMachine } from "./directory-host.ts";
 import { type Disk, systemDisk } from "./disk.ts";
 import { type DiskHold, heldBelow, heldDisk } from "./held-disk.ts";
@@ -12,7 +12,7 @@ import { pullSettings } from "./pull-settings.ts";
 import { mostFileBytes } from "./read-regular.ts";
 import { entryAt, rootFiles } from "./root-files.ts";
 import { resolveInRoot } from "./root-folder.ts";
-import { rootLedger } from "./root-ledger.ts";
+import { ledgerFolder, rootLedger } from "./root-ledger.ts";
 
 const never = new AbortController().signal;
 /** The user core of the machine. */
@@ -236,8 +236,8 @@ describe.skipIf(process.getuid?.() !== 0)("in a folder of a user of the machine"
         await systemDisk.create(path, contents, own);
         if (verb === "create") await swap(path);
       },
-      mkdir: async (path, own) => {
-        await systemDisk.mkdir(path, own);
+      mkdir: async (path, own, inside) => {
+        await systemDisk.mkdir(path, own, inside);
         if (verb === "mkdir") await swap(path);
       },
     };
@@ -259,13 +259,87 @@ describe.skipIf(process.getuid?.() !== 0)("in a folder of a user of the machine"
     await expect(systemDisk.mkdir(at, own)).rejects.toMatchObject({ code: "EEXIST" });
   });
 
+  const owned = { mode: 0o700, uid: core, gid: core };
+
+  test("of new folders, one is a user's when all below it are made, and not before [host-unsafe-18]", async () => {
+    const above: number[] = [];
+    const disk: Disk = {
+      ...systemDisk,
+      mkdir: async (path, own, inside) => {
+        if (!path.endsWith("/.new") && !/\/\.mco-/.test(path)) above.push((await fs.stat(join(path, ".."))).uid);
+        await systemDisk.mkdir(path, own, inside);
+      },
+    };
+    await files(undefined, disk).write([{ ...write("/home/core/.new/b/c/file"), folder: owned }], never);
+    expect(above).toEqual([0, 0]);
+    for (const path of [".new", ".new/b", ".new/b/c"])
+      expect(await files().read(`/home/core/${path}`, never)).toEqual({ kind: "folder", ...owned });
+  });
+
+  test.for<[title: string, before: object, own: object, isGiven: boolean]>([
+    ["one of root's to the user", { uid: 0 }, {}, false],
+    ["one of root's to root, with another mode", { uid: 0 }, { uid: 0, mode: 0o755 }, false],
+    ["one of another user to this one", { uid: core + 1 }, {}, false],
+    ["its own to root", { mode: 0o755 }, { uid: 0 }, true],
+    ["its own to another user", {}, { uid: core + 1 }, true],
+    ["its own, with another mode", { mode: 0o755 }, {}, true],
+    ["one of the new owner, with another mode", { uid: core + 1 }, { uid: core + 1, mode: 0o755 }, true],
+  ])(
+    "a folder that a user may have put there is given away only where it was the user's: %s [host-unsafe-19]",
+    async (each) => {
+      const [, before, own, isGiven] = each;
+      const [was, is] = [
+        { ...owned, ...before },
+        { ...owned, ...own },
+      ];
+      const at = join(root, "var/home/core/.config");
+      await fs.mkdir(at);
+      await fs.chown(at, was.uid, was.gid);
+      await fs.chmod(at, was.mode);
+      const giving = files().makeFolder("/home/core/.config", is, never);
+      if (isGiven) await giving;
+      else await expect(giving).rejects.toMatchObject({ code: "MCO_HOST_UNSAFE_PATH" });
+      expect(await files().read("/home/core/.config", never)).toEqual({ kind: "folder", ...(isGiven ? is : was) });
+    },
+  );
+
+  test("a folder of root's in a folder of root's is given to a user, and no other one that takes its place [host-unsafe-20]", async () => {
+    const make = async (name: string) => {
+      await fs.mkdir(join(root, "var/lib", name), { mode: 0o700 });
+      return join(root, "var/lib", name);
+    };
+    await make("app");
+    await files().makeFolder("/var/lib/app", owned, never);
+    expect((await fs.stat(join(root, "var/lib/app"))).uid).toBe(core);
+    const mine = join(root, "var/home/core/.config");
+    await fs.mkdir(mine, { mode: 0o755 });
+    await fs.chown(mine, core, core);
+    const theirs = join(root, "var/home/core/rootdir");
+    await fs.mkdir(theirs, { mode: 0o700 });
+    const swapped: Disk = {
+      ...systemDisk,
+      give: async (path, own, uid) => {
+        await fs.rename(mine, `${mine}.old`);
+        await fs.rename(theirs, mine);
+        await systemDisk.give(path, own, uid);
+      },
+    };
+    await expect(files(undefined, swapped).makeFolder("/home/core/.config", owned, never)).rejects.toThrow();
+    expect((await fs.stat(mine)).uid).toBe(0);
+  });
+
   test("a document that could not be read again is not written [host-unsafe-14]", async () => {
     const ledger = rootLedger((path) => resolveInRoot(root, path), heldDisk(root, systemDisk));
     await ledger.write("ledger.json", "{}", never);
-    await expect(ledger.write("ledger.json", "x".repeat(mostFileBytes + 1), never)).rejects.toMatchObject({
+    await expect(ledger.write("ledger.json", "x".repeat(mostDocumentBytes + 1), never)).rejects.toMatchObject({
       code: "MCO_HOST_FILE_TOO_LARGE",
     });
     expect(await ledger.read("ledger.json", never)).toBe("{}");
+    // An earlier release wrote what it could not read.
+    const at = join(root, ledgerFolder, "originals.json");
+    await fs.writeFile(at, "");
+    await fs.truncate(at, mostFileBytes + 1);
+    expect(await ledger.read("originals.json", never)).toHaveLength(mostFileBytes + 1);
   });
 
   /** A machine in a folder, as `mco up` runs it, with what happens right before a call of its disk. */
