@@ -120,7 +120,8 @@ export const podAttacks: readonly Attack[] = [
     "example.com/kubernetes.io",
   ].map((name) => ({
     title: `asks others for more (${name})`,
-    annotations: { [name]: "x" },
+    // What a profile may be called.
+    annotations: { [name]: "unconfined" },
     says: `by an annotation, .*[(]${name}[)]`,
   })),
   { title: "is not confined by AppArmor", context: { appArmorProfile: { type: "Unconfined" } }, says: "confined" },
