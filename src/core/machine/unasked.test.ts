@@ -127,27 +127,45 @@ const viewOf = (node: ObservedNode): MachineView => ({
   compared: { node, facts: { sshFolder: undefined, freeBytes: undefined } },
 });
 
+/** That no plan for a machine disrupts it. @param plant what a careless change would make the daemon believe. */
+const undisturbed = (plant: (view: MachineView) => MachineView = (view) => view) =>
+  fc.property(changed, fc.boolean(), (node, isNewProcess) => {
+    const plan = decidePass(plant(viewOf(node)), {
+      tidiedBoot: "boot-1",
+      resumedBoot: isNewProcess ? undefined : "boot-1",
+      rebootAsked: undefined,
+      restartAwaitedSince: undefined,
+      policiesAwaitedSince: undefined,
+      healedDrift: undefined,
+      announced: undefined,
+      failing: undefined,
+      fetchedImages: new Set(),
+    });
+    const disrupts =
+      plan.case === "update"
+        ? plan.steps.filter((step) => ["drain", "reboot", "restart", "reload", "daemonReload"].includes(step.do))
+        : [];
+    expect({ plan: plan.case, disrupts }).toEqual({ plan: plan.case, disrupts: [] });
+    expect(["goBack", "awaitRestart", "awaitReboot"]).not.toContain(plan.case);
+  });
+
 test("a machine that was given no new target is neither drained nor rebooted, nor are its services restarted, whatever was changed on it [machine-unasked-1]", () => {
-  fc.assert(
-    fc.property(changed, fc.boolean(), (node, isNewProcess) => {
-      const plan = decidePass(viewOf(node), {
-        tidiedBoot: "boot-1",
-        resumedBoot: isNewProcess ? undefined : "boot-1",
-        rebootAsked: undefined,
-        restartAwaitedSince: undefined,
-        policiesAwaitedSince: undefined,
-        healedDrift: undefined,
-        announced: undefined,
-        failing: undefined,
-        fetchedImages: new Set(),
-      });
-      const disrupts =
-        plan.case === "update"
-          ? plan.steps.filter((step) => ["drain", "reboot", "restart", "reload", "daemonReload"].includes(step.do))
-          : [];
-      expect({ plan: plan.case, disrupts }).toEqual({ plan: plan.case, disrupts: [] });
-      expect(["goBack", "awaitRestart", "awaitReboot"]).not.toContain(plan.case);
-    }),
-    { numRuns: 3000 },
+  fc.assert(undisturbed(), { numRuns: 3000 });
+});
+
+const believing = (view: MachineView, belief: Partial<ObservedNode>): MachineView =>
+  view.compared === undefined
+    ? view
+    : { ...view, compared: { ...view.compared, node: { ...view.compared.node, ...belief } } };
+
+test.for<[string, Partial<ObservedNode>]>([
+  ["somebody asked to apply everything again", { forced: true }],
+  ["the machine has never been in service", { inService: false }],
+  ["the machine has no configuration yet", { previous: undefined }],
+])("a daemon that believes that %s is found [machine-unasked-2]", ([, belief]) => {
+  const { failed } = fc.check(
+    undisturbed((view) => believing(view, belief)),
+    { numRuns: 300, seed: 1, endOnFailure: true },
   );
+  expect(failed).toBe(true);
 });
