@@ -110,7 +110,7 @@ export const reportReasons = {
   None: nothing("No action was needed: the change takes effect without one."),
   ServiceFailed: asks(
     "A service did not start or reload with its new configuration.",
-    "Read the service's log on the machine (journalctl -u NAME), then mend or revert the MachineConfig.",
+    "Where the machine has no such unit, mend the policy or the MachineConfig that names it. Read the service's log on the machine (journalctl -u NAME) otherwise, and mend or revert the MachineConfig.",
   ),
   UnitSkipped: nothing("A unit that the machine does not have is not enabled."),
   OriginalNotKept: asks(
