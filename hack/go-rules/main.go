@@ -33,41 +33,44 @@ type answer struct {
 	// definition: no server takes a definition with this rule; refused: the rule does not hold; accepted.
 	Verdict string `json:"verdict"`
 	Message string `json:"message,omitempty"`
+	// What evaluating the rule cost, of celconfig.RuntimeCELCostBudget. More than all of it: the rule cost too much.
+	Cost int64 `json:"cost"`
 }
 
 func judge(asked question) (result answer) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			result = answer{"refused", fmt.Sprint(cause)}
+			result = answer{Verdict: "refused", Message: fmt.Sprint(cause)}
 		}
 	}()
 	var internal apiextensions.JSONSchemaProps
 	if err := v1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(&asked.Schema, &internal, nil); err != nil {
-		return answer{"definition", err.Error()}
+		return answer{Verdict: "definition", Message: err.Error()}
 	}
 	structural, err := schema.NewStructural(&internal)
 	if err != nil {
-		return answer{"definition", err.Error()}
+		return answer{Verdict: "definition", Message: err.Error()}
 	}
 	base := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion(), true)
 	compiled, err := rules.Compile(structural, model.SchemaDeclType(structural, false), celconfig.PerCallLimit, base, rules.NewExpressionsEnvLoader())
 	if err != nil {
-		return answer{"definition", err.Error()}
+		return answer{Verdict: "definition", Message: err.Error()}
 	}
 	for _, one := range compiled {
 		if one.Error != nil {
-			return answer{"definition", one.Error.Detail}
+			return answer{Verdict: "definition", Message: one.Error.Detail}
 		}
 		if one.MessageExpressionError != nil {
-			return answer{"definition", one.MessageExpressionError.Detail}
+			return answer{Verdict: "definition", Message: one.MessageExpressionError.Detail}
 		}
 	}
 	validator := rules.NewValidator(structural, false, celconfig.PerCallLimit)
-	errs, _ := validator.Validate(context.Background(), field.NewPath("v"), structural, asked.Value, asked.Old, celconfig.RuntimeCELCostBudget)
+	errs, left := validator.Validate(context.Background(), field.NewPath("v"), structural, asked.Value, asked.Old, celconfig.RuntimeCELCostBudget)
+	cost := celconfig.RuntimeCELCostBudget - left
 	if len(errs) > 0 {
-		return answer{"refused", errs.ToAggregate().Error()}
+		return answer{Verdict: "refused", Message: errs.ToAggregate().Error(), Cost: cost}
 	}
-	return answer{Verdict: "accepted"}
+	return answer{Verdict: "accepted", Cost: cost}
 }
 
 func main() {

@@ -8,16 +8,24 @@ import type { HttpHandler } from "../ports/http.ts";
 import { silentLogger } from "../ports/logger.ts";
 import { systemClock, systemRandom } from "../ports/node/index.ts";
 import { sharedSecretKeys } from "./access/service-account-tokens.ts";
+import { admissionChain } from "./admission/admission.ts";
 import { kubernetesYaml } from "../core/text/kubernetes-yaml.ts";
+import { representation } from "./http/representation.ts";
 import { readYaml, yamlLimitCharacters } from "./http/request-body.ts";
-import { isTooLong } from "./requests/reads.ts";
+import { parseTarget } from "./http/request-target.ts";
+import type { WatchStream } from "./http/watch-stream.ts";
+import { isTooLong, watchObjects } from "./requests/reads.ts";
 import { sqliteStore } from "./node/sqlite-store.ts";
 import { Turns, eventLoop } from "./node/turns.ts";
 import { yamlHeapMb } from "./node/yaml-threads.ts";
 import { type ApiServer, type ApiServerOptions, createApiServer } from "./server.ts";
 import { formats } from "./schema/formats.ts";
+import { builtinDefinitions } from "./schema/kinds/builtin-kinds.ts";
+import { catalogOf } from "./schema/kinds/catalog.ts";
+import { Refusal } from "./schema/status.ts";
+import { liveObjects } from "./storage/live-objects.ts";
 import { memoryStore } from "./storage/memory-store.ts";
-import { defaultRoom } from "./storage/room.ts";
+import { defaultRoom, roomIn } from "./storage/room.ts";
 
 const rbac = "/apis/rbac.authorization.k8s.io/v1";
 const maps = "/api/v1/namespaces/default/configmaps";
@@ -1107,6 +1115,71 @@ test("a watch that begins with many objects takes turns, and misses nothing mean
   server.close();
 });
 
+test("a watch that takes long to begin loses no event, however many there are meanwhile [apiserver-hostile-58]", async () => {
+  const server = start({
+    watchBacklog: 10,
+    history: { memoryEvents: 5, storedEvents: 1_000 },
+    turns: {
+      begin: () => Promise.resolve("begun"),
+      goOn: async () => {
+        for (const name of many(40, (index) => `late${index}`))
+          await send(adminOf(server), "POST", maps, { metadata: { name } });
+      },
+    },
+  });
+  const admin = adminOf(server);
+  for (const name of many(501, (index) => `m${index}`)) await send(admin, "POST", maps, { metadata: { name } });
+  const controller = new AbortController();
+  const answer = await admin({ method: "GET", target: `${maps}?watch=1`, headers: {} }, controller.signal);
+  await send(admin, "POST", maps, { metadata: { name: "last" } });
+  controller.abort();
+  let text = "";
+  for await (const chunk of answer.body as AsyncIterable<string>) text += chunk;
+  const names = text
+    .trim()
+    .split("\n")
+    .map((line) => (JSON.parse(line) as { object: { metadata: { name: string } } }).object.metadata.name);
+  expect([names.length, new Set(names).size]).toEqual([501 + 40 + 1, 501 + 40 + 1]);
+  expect(names.slice(-3)).toEqual(["late38", "late39", "last"]);
+  server.close();
+});
+
+test("a watch that begins with more than one text holds is told to list in pages [apiserver-hostile-59]", async () => {
+  const live = liveObjects(memoryStore());
+  const catalog = catalogOf(builtinDefinitions);
+  const served = catalog.find("", "v1", "configmaps");
+  const target = parseTarget("GET", "/api/v1/namespaces/n/configmaps?watch=1");
+  if (served === undefined || target instanceof Refusal || target.form !== "resource") throw new Error("not found");
+  const object = { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "m", namespace: "n" } };
+  const key = { resource: "configmaps", namespace: "n", name: "m" };
+  // Nobody makes texts of these sizes for a test.
+  const json = { length: 3_000_000 } as unknown as string;
+  const watches = new Map<WatchStream, string>();
+  const begin = (count: number) =>
+    watchObjects(
+      {
+        live: { ...live, list: () => many(count, () => ({ key, revision: 1, object, json, weight: 1 })) },
+        catalog,
+        admission: admissionChain([]),
+        show: { ...representation(() => 0), object: () => "{}" },
+        clock: systemClock,
+        random: systemRandom,
+        log: silentLogger,
+        watches,
+      },
+      served,
+      target,
+      { method: "GET", target: "", headers: {} },
+      { signal: new AbortController().signal, turn: () => Promise.resolve() },
+    );
+  const refused = await begin(100);
+  expect(refused).toBeInstanceOf(Refusal);
+  expect(refused).toMatchObject({ status: { code: 413, message: expect.stringContaining("limit=500") } });
+  expect(watches.size).toBe(0);
+  expect(await begin(80)).toMatchObject({ status: 200 });
+  for (const watch of watches.keys()) watch.end();
+});
+
 test("a priority class that is named as what every object has is not found [apiserver-hostile-38]", async () => {
   const server = start();
   for (const priorityClassName of ["constructor", "__proto__", "toString"]) {
@@ -1212,6 +1285,55 @@ test("a policy about the creation of bindings judges them, as on the real server
   expect(await bind("wrong")).toEqual({ status: 422, text: expect.stringContaining("not that node") });
   expect((await bind("right")).status).toBe(201);
   expect(JSON.parse((await send(admin, "GET", `${pods}/p`)).text)).toMatchObject({ spec: { nodeName: "right" } });
+  server.close();
+});
+
+test("whatever tenants store, also in the namespace default, the suite and machines write Events about Nodes [apiserver-hostile-57]", async () => {
+  const server = start({ room: roomIn(16 * 1024 * 1024) });
+  const tenant = server.as({ name: "eve", groups: [] });
+  for (const name of ["one", "two", "three"])
+    await send(adminOf(server), "POST", "/api/v1/namespaces", { metadata: { name } });
+  for (const name of ["one", "two", "three", "default"]) await bind(server, name, "eve", "cluster-admin");
+  const account = "system:serviceaccount:openshift-machine-config-operator";
+  for (const name of [`${account}:machine-config-controller`, `${account}:machine-config-daemon`, "system:node:n"])
+    await bind(server, "default", name, "cluster-admin");
+  const eventAbout = (namespace: string, involvedObject: unknown, message: string) => ({
+    metadata: { generateName: "e", namespace },
+    involvedObject,
+    reason: "Reason",
+    message,
+    type: "Normal",
+    source: { component: "c" },
+  });
+  const write = (as: HttpHandler, namespace: string, involvedObject: unknown, message = "m".repeat(1_000)) =>
+    send(as, "POST", `/api/v1/namespaces/${namespace}/events`, eventAbout(namespace, involvedObject, message));
+  const node = { apiVersion: "v1", kind: "Node", name: "n" };
+  const long = { data: { long: "x".repeat(100_000) } };
+  const fill = async (next: () => Promise<Answer>) => {
+    for (let status = 201; status === 201;) ({ status } = await next());
+  };
+  for (const namespace of ["one", "two", "three", "default"]) {
+    await fill(() => write(tenant, namespace, { kind: "Pod", name: "p", namespace }, "m".repeat(1_024)));
+    for (const resource of ["configmaps", "secrets"])
+      await fill(() =>
+        send(tenant, "POST", `/api/v1/namespaces/${namespace}/${resource}`, {
+          metadata: { generateName: "m" },
+          ...(resource === "configmaps" ? long : { stringData: long.data }),
+        }),
+      );
+  }
+  await fill(() => write(tenant, "default", node));
+  const refused = await write(tenant, "default", node, "m");
+  expect([refused.status, refused.text]).toEqual([403, expect.stringContaining("leave no room")]);
+  const extra = { "authentication.kubernetes.io/node-name": ["n"] };
+  const writers = [
+    server.as({ name: "admin", groups: ["system:masters"] }),
+    server.as({ name: `${account}:machine-config-controller`, groups: [], extra }),
+    server.as({ name: `${account}:machine-config-daemon`, groups: [], extra }),
+    server.as({ name: "system:node:n", groups: ["system:nodes"] }),
+  ];
+  for (const [index, writer] of writers.entries())
+    expect((await write(writer, "default", node)).status, String(index)).toBe(201);
   server.close();
 });
 

@@ -89,7 +89,7 @@ async function harness() {
     });
   }
   const resolve = (image: string, policy: string) =>
-    images.open({ ...access, policy, architecture: "amd64" }).resolve(image, never);
+    images.open({ pool: "worker", ...access, policy, architecture: "amd64" }).resolve(image, never);
   return { at, digest, base, append, resolve };
 }
 

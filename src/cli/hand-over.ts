@@ -23,6 +23,8 @@ export interface HandOverOptions extends Pick<Ports, "clock" | "random" | "log">
 
 /** Between two attempts while the cluster does not take the journal. */
 const retryMs = 500;
+/** A new cluster takes some seconds until it serves the kind; after so many attempts somebody should know. */
+const attemptsInSilence = 20;
 
 /**
  * Hands the journal lines of a bootstrap to the cluster, as its MachineStateJournal `bootstrap`, and reports that as
@@ -42,7 +44,10 @@ export async function handOver(options: HandOverOptions, signal: AbortSignal): P
     } catch (error) {
       signal.throwIfAborted();
       if (isForbidden(error)) throw error;
-      log[failures === 1 ? "info" : "debug"]({ error }, "the cluster does not take the bootstrap's journal yet");
+      log[failures === attemptsInSilence ? "info" : "debug"](
+        { error },
+        "the cluster does not take the bootstrap's journal yet",
+      );
       await clock.sleep(retryMs, signal);
     }
   }

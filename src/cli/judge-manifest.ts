@@ -8,7 +8,7 @@ import type { CompiledSchema, ResourceDefinition } from "../apiserver/schema/con
 import { registryKinds } from "../core/runtime/registry-objects.ts";
 import { openshiftKinds } from "../cluster/openshift-kinds.ts";
 import type { KubeObject } from "../api/schema/object.ts";
-import { problemsOfObject } from "../core/preview/judge-admission.ts";
+import { problemsOfObject } from "../core/preview/object-rules.ts";
 import type { Problem } from "../ignition/problem.ts";
 import { type Manifest, documentsToUse, invalidManifest } from "./manifests.ts";
 

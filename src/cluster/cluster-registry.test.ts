@@ -1,4 +1,5 @@
 import { spawn } from "node:child_process";
+import { scryptSync } from "node:crypto";
 import { once } from "node:events";
 import { mkdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -11,6 +12,7 @@ import { forward, systemClock, systemFiles, systemRandom } from "../ports/node/i
 import { silentLogger } from "../ports/logger.ts";
 import { imageStore } from "../registry/image-store.ts";
 import { httpsWire } from "../registry/node/https-wire.ts";
+import { passwordCheck, readUsers } from "../registry/server/registry-users.ts";
 import { readRegistrySecret } from "../os-builder/registry-secret.ts";
 import type { Secret } from "../api/foreign/kubernetes.ts";
 import { temporaryFolder } from "../../test/support/registry/pull-harness.ts";
@@ -96,3 +98,37 @@ test("the registry of a cluster is a separate process that serves the stock OS u
     { verdict: "auth", hosts: [access.host] },
   ]);
 }, 30_000);
+
+test("hashes of the suite's own passwords that an earlier release made costly are made anew, and others stay [cluster-registry-1]", async () => {
+  const layout = layoutOf(join(await temporaryFolder(), "cluster"));
+  const addresses = addressesOf(networkFor(layout.directory, 0));
+  await mkdir(layout.pki, { recursive: true });
+  const make = () =>
+    clusterRegistry({ files: systemFiles, random: systemRandom, layout, addresses, clock: systemClock });
+  await make();
+  const file = join(layout.registry, "users.json");
+  const passwordsFile = join(layout.pki, "registry-passwords.json");
+  const passwords = JSON.parse(await readFile(passwordsFile, "utf8")) as Record<string, string>;
+  const costly = (password: string) =>
+    `scrypt:14:${"a".repeat(32)}:${scryptSync(password, Buffer.from("a".repeat(32), "hex"), 32, { N: 2 ** 14, r: 8, p: 1 }).toString("hex")}`;
+  const users = [
+    { name: "puller", may: ["pull"], password: costly(passwords["puller"] ?? "") },
+    { name: "colleague", may: ["pull"], password: costly("guessable") },
+    { name: "builder", may: ["pull", "push"], password: costly(passwords["builder"] ?? "") },
+  ];
+  await writeFile(file, JSON.stringify({ users }));
+  await make();
+  const text = await readFile(file, "utf8");
+  const after = readUsers(text);
+  expect(after.map(({ name, may }) => ({ name, may }))).toEqual(users.map(({ name, may }) => ({ name, may })));
+  expect(after[1]).toEqual(users[1]);
+  // Whoever tries is compared at once: nothing is derived.
+  const check = passwordCheck(after, () => Promise.reject(new Error("this would take long")));
+  for (const name of ["builder", "puller"]) {
+    expect(await check(name, passwords[name] ?? "")).toMatchObject({ verdict: "user" });
+    expect(await check(name, "wrong")).toEqual({ verdict: "unknown" });
+  }
+  expect((await stat(file)).mode & 0o777).toBe(0o600);
+  await make();
+  expect(await readFile(file, "utf8")).toBe(text);
+});

@@ -2,7 +2,7 @@ import { certificateAuthority, storedPair } from "../kube/certificates.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Files } from "../ports/files.ts";
 import type { Random } from "../ports/random.ts";
-import { hashRandomPassword } from "../registry/server/registry-users.ts";
+import { hashRandomPassword, isOfRandomPassword, readUsers } from "../registry/server/registry-users.ts";
 import { type Addresses, type Layout, ports } from "./layout.ts";
 
 /** The registry of a one-machine cluster as those see it who use it. */
@@ -25,6 +25,22 @@ const users = [
 type User = (typeof users)[number]["name"];
 
 export const registryHost = (addresses: Addresses): string => `${addresses.registry}:${ports.registry}`;
+
+/**
+ * The file of users, whoever else stands in it. Earlier releases wrote hashes of our passwords that take long to compute, as if
+ * anybody could guess these.
+ */
+function usersFile(before: string | undefined, passwords: Readonly<Record<User, string>>, random: Random): string {
+  const hashOf = (name: User) => hashRandomPassword(passwords[name], random);
+  if (before === undefined)
+    return JSON.stringify({ users: users.map(({ name, may }) => ({ name, may, password: hashOf(name) })) });
+  const known = readUsers(before);
+  const renewed = known.map((user) => {
+    const own = users.find(({ name }) => name === user.name);
+    return own === undefined || isOfRandomPassword(user) ? user : { ...user, password: hashOf(own.name) };
+  });
+  return renewed.every((user, index) => user === known[index]) ? before : JSON.stringify({ users: renewed });
+}
 
 /** Creates the registry's certificate and its users once; a second call finds them. */
 export async function clusterRegistry({
@@ -49,14 +65,10 @@ export async function clusterRegistry({
   ) as Readonly<Record<User, string>>;
   if (known === undefined)
     await files.write(`${layout.pki}/registry-passwords.json`, JSON.stringify(passwords), { mode: 0o600 });
-  if ((await files.stat(`${layout.registry}/users.json`)) === undefined)
-    await files.write(
-      `${layout.registry}/users.json`,
-      JSON.stringify({
-        users: users.map(({ name, may }) => ({ name, may, password: hashRandomPassword(passwords[name], random) })),
-      }),
-      { mode: 0o600 },
-    );
+  const file = `${layout.registry}/users.json`;
+  const before = await files.readText(file);
+  const after = usersFile(before, passwords, random);
+  if (after !== before) await files.write(file, after, { mode: 0o600 });
   // This authority is trusted for images only.
   const name = "mco-registry-ca";
   const root = await storedPair(files, layout.pki, "registry-ca", () => certificateAuthority({ name, clock, random }));

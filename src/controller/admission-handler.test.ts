@@ -127,6 +127,40 @@ describe("admission of MachineConfigs", () => {
     );
     expect((await review("MachineConfig", config({ kernelType: "faster" }), bad)).allowed).toBe(false);
   });
+
+  test("who changes one field need not mend another that an earlier release accepted [admission-standing-1]", async () => {
+    const entry = (path: string, more: object = {}) => ({ path, contents: { source: "data:,x" }, ...more });
+    const stored = config(ignition({ files: [entry("/etc/a"), entry("etc/old")] }));
+    const withFile = config(ignition({ files: [entry("/etc/new"), entry("/etc/a"), entry("etc/old", { mode: 420 })] }));
+    const answer = await review("MachineConfig", withFile, stored);
+    expect(answer.allowed).toBe(true);
+    expect(answer.warnings).toEqual([
+      expect.stringMatching(
+        /^spec\.config\.storage\.files\[2\]\.path: .*\(it was stored so, and is not refused for that\)/,
+      ),
+    ]);
+    const another = config(ignition({ files: [entry("/etc/a"), entry("etc/old"), entry("etc/other")] }));
+    const refused = await review("MachineConfig", another, stored);
+    expect(refused.allowed).toBe(false);
+    expect(refused.status?.details.causes.map(({ field }) => field)).toEqual(["spec.config.storage.files[2].path"]);
+    const moved = config(ignition({ files: [entry("/etc/a"), entry("etc/older")] }));
+    expect((await review("MachineConfig", moved, stored)).allowed).toBe(false);
+    expect((await review("MachineConfig", withFile)).allowed).toBe(false);
+  });
+
+  test("a KubeletConfig and a ContainerRuntimeConfig likewise [admission-standing-2]", async () => {
+    const settings = (kind: string, spec: object) => ({ ...config(spec), kind });
+    const kubelet = (more: object) => settings("KubeletConfig", { kubeletConfig: { maxPods: -1, ...more } });
+    expect((await review("KubeletConfig", kubelet({ podPidsLimit: 1000 }))).allowed).toBe(false);
+    expect((await review("KubeletConfig", kubelet({ podPidsLimit: 1000 }), kubelet({}))).allowed).toBe(true);
+    expect((await review("KubeletConfig", kubelet({ imageGCHighThresholdPercent: 101 }), kubelet({}))).allowed).toBe(
+      false,
+    );
+    const runtime = (more: object) =>
+      settings("ContainerRuntimeConfig", { containerRuntimeConfig: { pidsLimit: 3, ...more } });
+    expect((await review("ContainerRuntimeConfig", runtime({ logLevel: "debug" }))).allowed).toBe(false);
+    expect((await review("ContainerRuntimeConfig", runtime({ logLevel: "debug" }), runtime({}))).allowed).toBe(true);
+  });
 });
 
 describe("admission of pools", () => {
@@ -256,6 +290,20 @@ describe("the plan of a change", () => {
       details: { causes: [{ field: "spec.config.storage.files[0].path" }] },
     });
     expect((await ask({ object: notes("70-notes", "/etc/notes/today") }, withNotes)).allowed).toBe(true);
+  });
+
+  test("two that contradict each other already may be changed otherwise [admission-standing-3]", async () => {
+    const stored = [notes("70-notes", "/etc/notes"), notes("71-notes", "/etc/notes/today")];
+    const standing = admissionHandler({
+      log: silentLogger,
+      facts: () => ({ ...facts, machineConfigs: [...facts.machineConfigs, ...stored] }) as ClusterObjects,
+    });
+    const [, second] = stored;
+    const changed = { ...second, spec: { ...(second?.["spec"] as object), kernelArguments: ["quiet"] } };
+    const answer = await ask({ object: changed, oldObject: second }, standing);
+    expect(answer.allowed).toBe(true);
+    expect(answer.warnings).toContainEqual(expect.stringMatching(/^pool worker would not render: 70-notes/));
+    expect((await ask({ object: notes("72-notes", "/etc/notes/tomorrow") }, standing)).allowed).toBe(false);
   });
 
   test("a pool that newly selects such MachineConfigs is refused, and one that changes otherwise is not [admission-together-2]", async () => {

@@ -1,4 +1,4 @@
-import { buildNamespace, objects } from "../api/names.ts";
+import { annotations, buildNamespace, labels, objects } from "../api/names.ts";
 import { buildCacheFolder, buildCapabilities } from "../core/build/build-pod.ts";
 import type { BuildIsolation } from "../core/build/build-settings.ts";
 import type { Guard } from "./admission-guard.ts";
@@ -29,6 +29,40 @@ const withUsersOfMachine = everyContainer(
   `${isSet(`${own}.runAsNonRoot`)} && (!has(${own}.runAsUser) || ${own}.runAsUser > 0) && (!has(${own}.capabilities.add) || ${own}.capabilities.add.all(one, one in ${quoted(buildCapabilities.hostUsers)}))`,
 );
 
+/**
+ * Annotations that such a pod may have when it is created: the builder's own, and those of admission plug-ins of clusters, which
+ * say what they did. Others may mean something to a network, a runtime or a scheduler that nobody here knows. What a network
+ * writes into a pod later is not judged. Of OpenShift: openshift/api security/v1/consts.go (master).
+ */
+const knownAnnotations = [
+  labels.machineOSBuild,
+  annotations.buildAttempt,
+  "openshift.io/scc",
+  "security.openshift.io/validated-scc-subject-type",
+  "policies.kyverno.io/last-applied-patches",
+  "vpaObservedContainers",
+  "vpaUpdates",
+];
+/** Of these domains, all: `kubernetes.io/limit-ranger`, `batch.kubernetes.io/job-completion-index`, … A network's may end like them. */
+const knownDomains = [
+  "kubernetes.io",
+  "batch.kubernetes.io",
+  "kubectl.kubernetes.io",
+  "controller.kubernetes.io",
+  "cluster-autoscaler.kubernetes.io",
+];
+/** Earlier API servers write the profiles of containers there as well: k8s.io/kubernetes pkg/registry/core/pod (v1.30). */
+const profileAnnotations = [
+  "container.apparmor.security.beta.kubernetes.io/",
+  "container.seccomp.security.alpha.kubernetes.io/",
+  "seccomp.security.alpha.kubernetes.io/pod",
+];
+const isKnownAnnotation = [
+  `a in ${quoted(knownAnnotations)}`,
+  `a.split('/')[0] in ${quoted(knownDomains)}`,
+  `(${profileAnnotations.map((start) => `a.startsWith('${start}')`).join(" || ")}) && variables.annotations[a] == 'runtime/default'`,
+].join(" || ");
+
 function validationsOf({ image, isolation }: BuildPods): Guard["validations"] {
   const rules: Readonly<Record<string, string>> = {
     [`its containers run the image of the os-builder, ${image}`]: everyContainer(`c.image == ${text(image)}`),
@@ -40,9 +74,8 @@ function validationsOf({ image, isolation }: BuildPods): Guard["validations"] {
     "its node makes no request for it (probes, lifecycle)": everyContainer(
       ["livenessProbe", "readinessProbe", "startupProbe", "lifecycle"].map((of) => `!has(c.${of})`).join(" && "),
     ),
-    "the cluster's own runtime and scheduler handle it (runtimeClassName, schedulerName, annotations of a runtime)": `!has(variables.pod.runtimeClassName) && (!has(variables.pod.schedulerName) || variables.pod.schedulerName == 'default-scheduler') && variables.annotations.all(a, !a.contains('cri-o') && !a.contains('crio') && !a.startsWith('io.containers.') && !a.startsWith('run.oci.'))`,
-    "it has the network of pods alone (annotations that choose networks)":
-      "variables.annotations.all(a, !a.split('/')[0].matches('(^|[.])(cni[.]cncf[.]io|multus-cni[.]io|ovn[.]org|projectcalico[.]org|cilium[.]io|antrea[.]io)$'))",
+    "the cluster's own runtime and scheduler handle it (runtimeClassName, schedulerName)":
+      "!has(variables.pod.runtimeClassName) && (!has(variables.pod.schedulerName) || variables.pod.schedulerName == 'default-scheduler')",
     "no container is privileged or less confined than the runtime confines all": `(!has(variables.pod.securityContext) || (${isConfined("variables.pod.securityContext")} && !has(variables.pod.securityContext.sysctls))) && ${everyContainer(`has(${own}) && !${isSet(`${own}.privileged`)} && (!has(${own}.procMount) || ${own}.procMount == 'Default') && ${isConfined(own)} && has(${own}.capabilities) && has(${own}.capabilities.drop) && 'ALL' in ${own}.capabilities.drop`)}`,
     ...(isolation === "userNamespace"
       ? {
@@ -52,11 +85,23 @@ function validationsOf({ image, isolation }: BuildPods): Guard["validations"] {
           "with users of its own, it has no more capabilities than buildah needs; with those of the machine, it is not root and has SETUID and SETGID at most": `variables.ownUsers ? ${within} : ${withUsersOfMachine}`,
         }),
   };
-  return Object.entries(rules).map(([rule, expression]) => ({
-    expression,
-    message: `pods of ${buildNamespace} are those of image builds: ${rule}`,
-    reason: "Forbidden",
-  }));
+  const messageOf = (rule: string) => `pods of ${buildNamespace} are those of image builds: ${rule}`;
+  const annotated = messageOf(
+    "none chooses a network, a runtime or a device by an annotation, so that it has those of the os-builder and of the admission of clusters alone; have what adds others leave this namespace out",
+  );
+  return [
+    ...Object.entries(rules).map(([rule, expression]) => ({
+      expression,
+      message: messageOf(rule),
+      reason: "Forbidden" as const,
+    })),
+    {
+      expression: "variables.otherAnnotations.size() == 0",
+      message: annotated,
+      messageExpression: `'${annotated} (' + variables.otherAnnotations[0] + ')'`,
+      reason: "Forbidden",
+    },
+  ];
 }
 
 /** What differs between the policies of the two kinds. */
@@ -97,6 +142,7 @@ export const buildPodGuards = (pods: BuildPods): readonly Guard[] =>
       pod,
       containers: "variables.pod.containers + (has(variables.pod.initContainers) ? variables.pod.initContainers : [])",
       annotations: `has(${metadata}) && has(${metadata}.annotations) ? ${metadata}.annotations : {}`,
+      otherAnnotations: `variables.annotations.filter(a, !(${isKnownAnnotation}))`,
       ownUsers: "has(variables.pod.hostUsers) && !variables.pod.hostUsers",
     },
     validations: validationsOf(pods),

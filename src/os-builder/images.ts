@@ -1,15 +1,17 @@
 import { McoError } from "../api/errors.ts";
 import { hostOfPullspec } from "../core/images/image-reference.ts";
 import type { Clock } from "../ports/clock.ts";
-import { whenAborted } from "../ports/when-aborted.ts";
 import type { ImageStore } from "../registry/image-store.ts";
 import type { ProxySettings } from "../registry/wire.ts";
+import { ImageSearches } from "./image-searches.ts";
 
 /** The queries to registries. */
 export type Images = Pick<ImageStore, "resolve" | "inspect" | "readFiles" | "delete" | "mayPush" | "isWorldReadable">;
 
 /** Settings for queries to registries: texts in the format of a machine's files. */
 export interface ImageAccess {
+  /** For whom the queries are. */
+  readonly pool: string;
   /** Auth files. */
   readonly pull: string | undefined;
   readonly push: string | undefined;
@@ -28,81 +30,62 @@ export type OpenImages = (access: ImageAccess) => Images;
 
 /** Everything that a query needs, the registry's and its token service's retries included. */
 const queryMs = 30_000;
-/** A search for files reads whole layers. It goes on while those who asked for it do something else. */
-const searchMs = 3_600_000;
-const mostSearches = 16;
-/** A registry that did not answer in time is not asked again before this. */
+/** A registry that did not answer in time is not asked again before this, and then beside other work. */
 const restMs = 60_000;
 const mostResting = 256;
 const tooLate = "the registry did not answer in time";
 
-type Files = ReadonlyMap<string, Uint8Array>;
-type Outcome = { readonly files: Files } | { readonly error: unknown };
-
-interface Search {
-  readonly outcome: Promise<Outcome>;
-  isDone: boolean;
-}
-
 /**
- * Limits the time of each query: a registry that answers byte by byte costs its own pools a minute now and then, and holds
- * up no others. What does not answer in time is unreachable (`MCO_IMAGE_UNREACHABLE`), and so is it for those who ask the
- * same registry in the same way, for a while. A search for files has an hour, as a large layer takes on a slow line; who
- * waits for it is told that it is under way, and asks again later.
+ * Limits the time of each query: a registry that answers byte by byte costs its own pools half a minute, and holds up no others.
+ * What does not answer in time is unreachable (`MCO_IMAGE_UNREACHABLE`) for those who ask the same registry in the same way,
+ * until it answers again: after a while it is asked once more, and nobody waits for that. A search for files has an hour, as a
+ * large layer takes on a slow line; who wants it is told that it is under way, and asks again later ({@link ImageSearches}).
  *
- * @param stop ends searches.
+ * @param stop ends searches, and queries that nobody waits for.
  */
 export function withDeadlines(open: OpenImages, clock: Clock, stop: AbortSignal): OpenImages {
-  const resting = new Map<string, number>();
-  const searches = new Map<string, Search>();
-  const unreachable = (image: string, cause?: unknown, problem = tooLate) =>
-    new McoError("MCO_IMAGE_UNREACHABLE", { image, problem, retryable: true }, { cause });
-  /** Begins a search, or joins the one that is under way. */
-  function search(key: string, image: string, ask: (until: AbortSignal) => Promise<Files>): Search {
-    const known = searches.get(key);
-    if (known !== undefined) return known;
-    if (searches.size >= mostSearches) {
-      const done = [...searches].find(([, { isDone }]) => isDone);
-      if (done === undefined) throw unreachable(image, undefined, `${mostSearches} other images are being read`);
-      searches.delete(done[0]);
-    }
-    const deadline = clock.deadline(searchMs, stop);
-    const outcome = ask(deadline.signal)
-      .then(
-        (files): Outcome => ({ files }),
-        (error: unknown): Outcome => ({
-          error: deadline.signal.aborted && !stop.aborted ? unreachable(image, error) : error,
-        }),
-      )
-      .finally(() => {
-        deadline.cancel();
-        begun.isDone = true;
-      });
-    const begun: Search = { outcome, isDone: false };
-    searches.set(key, begun);
-    return begun;
+  /** When each may be asked again; never while it is being asked. */
+  const resting = new Map<string, { readonly until: number }>();
+  const searches = new ImageSearches(clock, stop);
+  const unreachable = (image: string, cause?: unknown) =>
+    new McoError("MCO_IMAGE_UNREACHABLE", { image, problem: tooLate, retryable: true }, { cause });
+  function rest(key: string): void {
+    resting.delete(key);
+    resting.set(key, { until: clock.monotonic() + restMs });
+    const oldest = resting.keys().next();
+    if (resting.size > mostResting && oldest.done !== true) resting.delete(oldest.value);
+  }
+  async function askAgain(key: string, ask: (until: AbortSignal) => Promise<unknown>): Promise<void> {
+    const asking = { until: Infinity };
+    resting.set(key, asking);
+    const deadline = clock.deadline(queryMs, stop);
+    // A refusal is an answer as well: the next query will be told.
+    const answered = await ask(deadline.signal).then(
+      () => true,
+      () => !deadline.signal.aborted,
+    );
+    deadline.cancel();
+    if (resting.get(key) !== asking) return;
+    if (answered) resting.delete(key);
+    else rest(key);
   }
   return (access) => {
     const images = open(access);
     const asker = JSON.stringify([access.registries, access.pull, access.push].map((text) => text ?? null));
-    async function within<T>(
-      image: string,
-      milliseconds: number,
-      signal: AbortSignal,
-      ask: (until: AbortSignal) => Promise<T>,
-    ): Promise<T> {
+    async function within<T>(image: string, signal: AbortSignal, ask: (until: AbortSignal) => Promise<T>): Promise<T> {
       const key = `${hostOfPullspec(image)} ${asker}`;
-      if ((resting.get(key) ?? -Infinity) > clock.monotonic()) throw unreachable(image);
-      resting.delete(key);
-      const deadline = clock.deadline(milliseconds, signal);
+      const known = resting.get(key);
+      if (known !== undefined) {
+        if (known.until <= clock.monotonic()) void askAgain(key, ask);
+        throw unreachable(image);
+      }
+      const deadline = clock.deadline(queryMs, signal);
       try {
         return await ask(deadline.signal);
       } catch (error) {
         signal.throwIfAborted();
         if (!deadline.signal.aborted) throw error;
-        resting.set(key, clock.monotonic() + restMs);
-        const oldest = resting.keys().next();
-        if (resting.size > mostResting && oldest.done !== true) resting.delete(oldest.value);
+        rest(key);
         throw unreachable(image, error);
       } finally {
         deadline.cancel();
@@ -117,33 +100,25 @@ export function withDeadlines(open: OpenImages, clock: Clock, stop: AbortSignal)
       }
     };
     return {
-      resolve: (image, signal) => within(image, queryMs, signal, (until) => images.resolve(image, until)),
-      async readFiles(image, paths, signal) {
-        const key = JSON.stringify([image, asker, paths]);
-        const searched = search(key, image, (until) => images.readFiles(image, paths, until));
-        const patience = clock.deadline(queryMs, signal);
-        try {
-          const found = await Promise.race([searched.outcome, whenAborted(patience.signal).then(() => undefined)]);
-          signal.throwIfAborted();
-          if (found === undefined) throw unreachable(image, undefined, "its layers are still being read");
-          if (searches.get(key) === searched) searches.delete(key);
-          if ("error" in found) throw found.error;
-          return found.files;
-        } finally {
-          patience.cancel();
-        }
+      resolve: (image, signal) => within(image, signal, (until) => images.resolve(image, until)),
+      readFiles(image, paths, signal) {
+        // Of those who judge images in another way, and of machines of another kind, each has its own.
+        const key = JSON.stringify([image, asker, access.policy ?? null, access.architecture, paths]);
+        return searches.find(
+          { pool: access.pool, image, key },
+          (until) => images.readFiles(image, paths, until),
+          signal,
+        );
       },
-      delete: (image, signal) => within(image, queryMs, signal, (until) => images.delete(image, until)),
+      delete: (image, signal) => within(image, signal, (until) => images.delete(image, until)),
       isWorldReadable: (repository, signal) =>
-        within(repository, queryMs, signal, (until) => images.isWorldReadable(repository, until)),
+        within(repository, signal, (until) => images.isWorldReadable(repository, until)),
       async inspect(image, signal) {
-        const answer = await orUnreachable(within(image, queryMs, signal, (until) => images.inspect(image, until)));
+        const answer = await orUnreachable(within(image, signal, (until) => images.inspect(image, until)));
         return answer instanceof McoError ? { is: "unreachable", problem: tooLate } : answer;
       },
       async mayPush(repository, signal) {
-        const answer = await orUnreachable(
-          within(repository, queryMs, signal, (until) => images.mayPush(repository, until)),
-        );
+        const answer = await orUnreachable(within(repository, signal, (until) => images.mayPush(repository, until)));
         return answer instanceof McoError ? "unreachable" : answer;
       },
     };

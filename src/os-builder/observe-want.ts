@@ -26,7 +26,7 @@ import { sha256Hex } from "../core/build/build-key.ts";
 import { type OwnerIds, contentProblems, ownerNamesOf } from "../core/config/image-content.ts";
 import { mergedAuth } from "../core/images/registry-access.ts";
 import { parseImageReference, repositoryOf } from "../core/images/image-reference.ts";
-import { withKnownKeys } from "../core/images/signature-policy.ts";
+import { acceptsAnything, withKnownKeys } from "../core/images/signature-policy.ts";
 import type { NodeConfig, ContentMode } from "../core/config/node-config.ts";
 import { textOf } from "../ignition/data-url.ts";
 import type { Caches } from "../kube/controller.ts";
@@ -195,6 +195,7 @@ export class WantObserver {
     const { trust, certificates, proxy } = surroundings(caches);
     const pool = config.spec.machineConfigPool.name;
     return {
+      pool,
       pull: authIn(caches, basePullSecretOf(config, caches), pool),
       push: authIn(caches, config.spec.renderedImagePushSecret.name, pool),
       registries: textOfFile(content, "/etc/containers/registries.conf"),
@@ -321,7 +322,7 @@ export class WantObserver {
     );
     // Strategies that make no image judge nothing later on.
     const digestOf = (image: string) =>
-      image.includes("@sha256:") && access.policy === undefined
+      isTakenByDigest(image, access.policy)
         ? Promise.resolve(image)
         : this.#answer(`resolve ${image} ${asker}`, () => images.resolve(image, signal));
     const base = await digestOf(content.osImage);
@@ -401,6 +402,16 @@ export function basePullSecretOf({ spec }: MachineOSConfig, caches: Caches): str
     (secretIn(caches, objects.globalPullSecret) === undefined
       ? spec.renderedImagePushSecret.name
       : objects.globalPullSecret)
+  );
+}
+
+/** Whether an image is used as it is named, whatever its registry says: what is built already needs no registry. */
+function isTakenByDigest(image: string, policy: string | undefined): boolean {
+  const reading = parseImageReference(image);
+  return (
+    reading.verdict === "reference" &&
+    reading.reference.digest !== undefined &&
+    acceptsAnything(policy, reading.reference)
   );
 }
 

@@ -238,6 +238,7 @@ async function deleteImage(
   const access =
     config === undefined
       ? {
+          pool: build.spec.machineOSConfig.name,
           pull: undefined,
           push: authIn(caches, build.metadata.annotations?.[annotations.pushSecret], build.spec.machineOSConfig.name),
           registries: undefined,

@@ -1,9 +1,10 @@
 import { describe, expect, test } from "vitest";
+import { McoError } from "../api/errors.ts";
 import { kubernetes } from "../api/foreign/kubernetes.ts";
 import { MachineOSBuild } from "../api/kinds/machine-os-build.ts";
 import { MachineOSConfig } from "../api/kinds/machine-os-config.ts";
 import { annotations, labels, namespace, objects } from "../api/names.ts";
-import { BuilderHarness, baseImage, builtPool } from "../../test/support/builder-harness.ts";
+import { BuilderHarness, type FakeRegistry, baseImage, builtPool } from "../../test/support/builder-harness.ts";
 
 const none = { [annotations.imageContent]: "os-only" };
 
@@ -117,6 +118,34 @@ describe("how an image is made", () => {
       made?.status?.digestedImagePushSpec,
     );
   });
+
+  test.for([
+    [
+      "accepts whatever has its name",
+      [{ type: "insecureAcceptAnything" }],
+      ["rendered-worker-2 append Succeeded/Appended"],
+    ],
+    ["demands a signature", [{ type: "sigstoreSigned", keyData: btoa("key") }], []],
+  ] as const)(
+    "a base that is named by its digest needs no registry where the pool's policy %s [os-builder-strategies-19]",
+    async ([, requirements, states]) => {
+      const harness = await BuilderHarness.make();
+      const asked: string[] = [];
+      const away = Object.create(harness.registry) as FakeRegistry;
+      away.resolve = (image) => {
+        asked.push(image);
+        return Promise.reject(new McoError("MCO_IMAGE_UNREACHABLE", { image, problem: "away", retryable: true }));
+      };
+      harness.registry.as = () => away;
+      const policy = JSON.stringify({ default: requirements });
+      await harness.act(() => harness.render("worker", { files: { "/etc/containers/policy.json": policy } }));
+      await harness.act(() => harness.optIn("worker"));
+      harness.start();
+      await harness.pass(20_000);
+      expect(await harness.states()).toEqual(states);
+      expect(asked.length > 0).toBe(states.length === 0);
+    },
+  );
 
   test.for(["PushDenied", "BaseImagePullDenied", "UserStepFailed", "EntitlementMissing", "PushUnavailable"] as const)(
     "what a run fails with (%s) is not passed on to another pool that waits for it: that pool plans again [os-builder-strategies-16]",

@@ -212,6 +212,18 @@ describe("images of registries", () => {
     expect(await storeWith({ policy: acceptAnything, verifier }).store.resolve(image, never)).toBe(image);
   });
 
+  test("what is named by its digest needs no registry where the policy accepts whatever has its name [registry-store-policy-2]", async () => {
+    const { at, digest } = await withParent();
+    const image = `${at.host}/os/base@${digest}`;
+    const verifier = async () => () => "invalid" as const;
+    const { store } = storeWith({ policy: acceptAnything, verifier });
+    expect(await store.resolve(image, never)).toBe(image);
+    expect(at.seen).toEqual([]);
+    // A tag says nothing without its registry.
+    expect(await store.resolve(`${at.host}/os/base:v1`, never)).toBe(image);
+    expect(at.seen).not.toEqual([]);
+  });
+
   test("images are verified with the machines' credentials; a parent may use either credentials", async () => {
     const { at, digest } = await withParent({ auth: { kind: "basic", user: "builder", password: "right" } });
     const image = `${at.host}/os/base@${digest}`;

@@ -1,6 +1,7 @@
 import { McoError } from "../api/errors.ts";
 import { type ImageReference, printImageReference, repositoryOf } from "../core/images/image-reference.ts";
 import type { PullSource } from "../core/images/registries-conf.ts";
+import { acceptsAnything } from "../core/images/signature-policy.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Random } from "../ports/random.ts";
 import { type AuthFile, parseAuthFile } from "./auth-file.ts";
@@ -49,8 +50,8 @@ export interface AppendRequest extends Addition {
 /** Images in registries: inspected, composed, deleted. Failures are `MCO_IMAGE_*` with the fact `retryable`. */
 export interface ImageStore {
   /**
-   * The pullspec by digest, of an image that the policy accepts by the name that is given. Without a policy, no registry
-   * is queried for one that has a digest already.
+   * The pullspec by digest, of an image that the policy accepts by the name that is given. Without a policy, or with one
+   * that accepts whatever has this name, no registry is queried for one that has a digest already.
    */
   resolve(image: string, signal: AbortSignal): Promise<string>;
   /** With the pull credentials. Rejects for an image whose content cannot be used (`MCO_IMAGE_INVALID`). */
@@ -140,7 +141,7 @@ class RegistryImages implements ImageStore {
 
   async resolve(image: string, signal: AbortSignal): Promise<string> {
     const reference = readReference(image);
-    if (reference.digest !== undefined && !this.#isJudged()) return printImageReference(reference);
+    if (reference.digest !== undefined && !this.#isJudged(reference)) return printImageReference(reference);
     const { digest, digests } = await this.#atSources(
       image,
       async (place, { digest: named, tag }) => {
@@ -272,8 +273,8 @@ class RegistryImages implements ImageStore {
     return { digest: manifest.digest };
   }
 
-  #isJudged(): boolean {
-    return this.#options.policy !== undefined && this.#options.verifier !== undefined;
+  #isJudged(reference: ImageReference): boolean {
+    return this.#options.verifier !== undefined && !acceptsAnything(this.#options.policy, reference);
   }
 
   /** Rejects for an image that the policy does not accept. */

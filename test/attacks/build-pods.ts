@@ -102,18 +102,38 @@ export const podAttacks: readonly Attack[] = [
     says: "lifecycle",
   },
   { title: "has another scheduler", pod: { schedulerName: "mine" }, says: "schedulerName" },
-  ...["io.kubernetes.cri-o.Devices", "seccomp-profile.kubernetes.cri-o.io", "cpu-quota.crio.io", "run.oci.hooks"].map(
-    (name) => ({ title: `asks its runtime for more (${name})`, annotations: { [name]: "x" }, says: "annotations" }),
-  ),
-  ...["k8s.v1.cni.cncf.io/networks", "v1.multus-cni.io/default-network", "cni.projectcalico.org/ipAddrs"].map(
-    (name) => ({
-      title: `has a network of its own (${name})`,
-      annotations: { [name]: "x" },
-      says: "choose networks",
-    }),
-  ),
+  ...[
+    "io.kubernetes.cri-o.Devices",
+    "seccomp-profile.kubernetes.cri-o.io",
+    "cpu-quota.crio.io",
+    "run.oci.hooks",
+    "k8s.v1.cni.cncf.io/networks",
+    "v1.multus-cni.io/default-network",
+    "cni.projectcalico.org/ipAddrs",
+    "ovn.kubernetes.io/logical_switch",
+    "ipam.spidernet.io/ippool",
+    "vpc.amazonaws.com/pod-eni",
+    "danm.io/interfaces",
+    "target.workload.openshift.io/management",
+    "io.katacontainers.config.hypervisor.kernel",
+    "seccomp.security.alpha.kubernetes.io/pod",
+    "example.com/kubernetes.io",
+  ].map((name) => ({
+    title: `asks others for more (${name})`,
+    annotations: { [name]: "x" },
+    says: `by an annotation, .*[(]${name}[)]`,
+  })),
   { title: "is not confined by AppArmor", context: { appArmorProfile: { type: "Unconfined" } }, says: "confined" },
 ];
+
+/** What the admission of clusters adds to a pod. */
+export const platformAnnotations: Readonly<Record<string, string>> = {
+  "openshift.io/scc": "machine-os-build",
+  "security.openshift.io/validated-scc-subject-type": "serviceaccount",
+  "kubernetes.io/limit-ranger": "LimitRanger plugin set: cpu request for container push",
+  "batch.kubernetes.io/job-completion-index": "0",
+  "seccomp.security.alpha.kubernetes.io/pod": "runtime/default",
+};
 
 /** The answer that refuses an attack. */
 export const refusedFor = (says: string): string =>

@@ -15,7 +15,7 @@ import { hasKubernetes } from "../support/kubernetes/control-plane.ts";
 import { untilAllowed } from "../support/kubernetes/until-allowed.ts";
 import { buildJob } from "../support/pod-templates.ts";
 import { untilSeen } from "../support/until-seen.ts";
-import { attackingJob, attackingPod, podAttacks, refusedFor } from "./build-pods.ts";
+import { attackingJob, attackingPod, platformAnnotations, podAttacks, refusedFor } from "./build-pods.ts";
 
 const image = "suite-with-buildah";
 
@@ -138,7 +138,9 @@ describe.skipIf(!hasKubernetes)("a real API server, called with the builder's to
       ]);
     expect(told).toEqual(podAttacks.map(({ title, says }) => [title, says, refusedFor(says), refusedFor(says)]));
     await builder.create<Job>(kubernetes.Job, buildJob(image), { dryRun: true });
-    await admin.kube.create<Pod>(kubernetes.Pod, attackingPod({}, image), { dryRun: true });
+    await admin.kube.create<Pod>(kubernetes.Pod, attackingPod({ annotations: platformAnnotations }, image), {
+      dryRun: true,
+    });
   });
 
   test("accepts a build's Job unchanged, with the user namespace of its pod [attack-builds-6]", async () => {

@@ -13,7 +13,7 @@ import { systemFiles } from "../../src/ports/node/index.ts";
 import { buildJob, objectsOfBuild } from "../support/pod-templates.ts";
 import { untilSeen } from "../support/until-seen.ts";
 import { allAre, allowedWrites, optIn, outcomesOf, prepareBuilderWrites, refusedWrites } from "./builder-writes.ts";
-import { attackingJob, attackingPod, podAttacks, refusedFor } from "./build-pods.ts";
+import { attackingJob, attackingPod, platformAnnotations, podAttacks, refusedFor } from "./build-pods.ts";
 
 interface Binding extends KubeObject {
   readonly subjects?: readonly { readonly kind: string; readonly name: string; readonly namespace?: string }[];
@@ -95,11 +95,12 @@ describe("an attacker with the builder or a build step reaches no Secret of a co
     expect(told).toEqual(podAttacks.map(({ title, says }) => [title, says, refusedFor(says), refusedFor(says)]));
     // A build's own Job and pod are none of them.
     await builder.create<Job>(kubernetes.Job, buildJob(image));
-    const pod = await kube.create<Pod>(kubernetes.Pod, attackingPod({}, image));
-    // What is there is written: its status, its labels and its finalizers.
+    const pod = await kube.create<Pod>(kubernetes.Pod, attackingPod({ annotations: platformAnnotations }, image));
+    // What is there is written: its status, its labels and its finalizers, and what its network says of it.
+    const annotations = { "k8s.ovn.org/pod-networks": "{}", "cni.projectcalico.org/podIP": "192.0.2.1" };
     await kube.patch<Pod>(kubernetes.Pod, pod.metadata, {
       type: "merge",
-      body: { metadata: { labels: { a: "b" }, finalizers: ["example.com/f"] } },
+      body: { metadata: { labels: { a: "b" }, annotations, finalizers: ["example.com/f"] } },
     });
     await expect(
       kube.patch<Pod>(kubernetes.Pod, pod.metadata, {

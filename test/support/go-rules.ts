@@ -15,6 +15,8 @@ export type RuleVerdict = "definition" | "refused" | "accepted";
 export interface RuleAnswer {
   readonly verdict: RuleVerdict;
   readonly message?: string;
+  /** What the evaluation cost, in the units of src/apiserver/schema/validation/cel-cost.ts. */
+  readonly cost: number;
 }
 
 /** The program that `hack/go-rules/build` makes; `undefined`: this machine cannot build it. */

@@ -239,7 +239,7 @@ async function carryOut(harness: MachineHarness, one: Act, faults: Faults, name:
  * Carries out acts on a machine and takes all of them back.
  *
  * @param plant a careless change of the host, for trying that it is found.
- * @returns what is wrong then; `undefined`: the machine is settled, as before.
+ * @returns what is wrong, on the way there or then; `undefined`: the machine is settled, as before.
  */
 export async function wayBack(
   acts: readonly Act[],
@@ -253,9 +253,14 @@ export async function wayBack(
     for (const [path, how] of faults.atBoot) await changeByService(harness, path, how);
   };
   const before = await stateOf(harness);
+  let earlier = 0;
   for (const [index, one] of acts.entries()) {
+    // What was asked for before is another target's.
+    if (one.do === "target") earlier = harness.reboots.length;
     await carryOut(harness, one, faults, `rendered-${index}`);
     await harness.pass(500);
+    const forOne = harness.reboots.length - earlier;
+    if (forOne > mostReboots) return `${forOne} reboots for one target`;
   }
 
   faults.failing = undefined;

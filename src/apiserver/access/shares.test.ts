@@ -24,7 +24,22 @@ test.for([
   // Root on a machine has the tokens of all its pods, which are no more than itself.
   [`${suite}:machine-config-daemon`, [], "n", { of: "system:node:n", part: "nodes" }],
   ["system:serviceaccount:kube-system:network", [], "n", { of: "system:node:n", part: "nodes" }],
-  [`${suite}:machine-config-controller`, [], "m", { of: `${suite}:machine-config-controller on m`, part: "cluster" }],
+  [
+    "system:serviceaccount:openshift-machine-config-builds:machine-os-build",
+    [],
+    "n",
+    { of: "system:node:n", part: "nodes" },
+  ],
+  [`${suite}:default`, [], "n", { of: "system:node:n", part: "nodes" }],
+  [`${suite}:machine-os-puller`, [], undefined, { of: suite, part: "others" }],
+  [`${suite}:machine-config-operator`, [], undefined, { of: `${suite}:machine-config-operator`, part: "cluster" }],
+  ...[
+    "machine-config-operator",
+    "machine-config-controller",
+    "machine-state-controller",
+    "machine-os-builder",
+    "machine-config-server",
+  ].map((name) => [`${suite}:${name}`, [], "m", { of: `${suite}:${name} on m`, part: "cluster" }] as const),
 ] as const)("the share of %s in %o on %s [apiserver-shares-1]", ([name, groups, node, share]) => {
   const extra = node === undefined ? {} : { extra: { "authentication.kubernetes.io/node-name": [node] } };
   expect(shareOf({ name, groups, ...extra })).toEqual(share);

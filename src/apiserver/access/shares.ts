@@ -1,13 +1,7 @@
 import { joinNamespace, namespace as suiteNamespace, objects, suiteNamespaces } from "../../api/names.ts";
 import { clusterNamespaces } from "../storage/room.ts";
-import type { UserInfo } from "../schema/contract.ts";
+import type { Part, UserInfo } from "../schema/contract.ts";
 import { mastersGroup } from "./authorization.ts";
-
-/**
- * Of everything, a part is kept for machines, and another for administrators and the components of the cluster: root on one
- * machine takes nothing of it.
- */
-export type Part = "others" | "nodes" | "cluster";
 
 /** Whose part of the server's connections, memory and time a request takes. */
 export interface Share {
@@ -15,24 +9,28 @@ export interface Share {
   readonly part: Part;
 }
 
-const daemonAccount = `system:serviceaccount:${suiteNamespace}:${objects.daemon}`;
+/** Accounts of the suite whose pods run on the machines of the control plane alone. */
+const trustedAccounts: ReadonlySet<string> = new Set(
+  [objects.operator, objects.controller, objects.state, objects.osBuilder, objects.configServer].map(
+    (name) => `system:serviceaccount:${suiteNamespace}:${name}`,
+  ),
+);
 
 /**
  * The share of a user. All accounts of a namespace have one: whoever may create accounts has as many users as they like. Those
- * of the cluster's own namespaces are created by the cluster; root on a machine has the tokens of all pods of that machine.
+ * of the cluster's own namespaces are created by the cluster; root on a machine has the tokens of all pods of that machine,
+ * among them those of builds.
  */
 export function shareOf({ name, groups, extra }: UserInfo): Share {
   if (groups.includes(mastersGroup)) return { of: name, part: "cluster" };
   if (groups.includes("system:nodes")) return { of: name, part: "nodes" };
   const namespace = /^system:serviceaccount:([^:]+):/.exec(name)?.[1];
   if (namespace === undefined) return { of: name, part: "others" };
+  const ofNamespace: Share = { of: `system:serviceaccount:${namespace}`, part: "others" };
   // Machines that join hold tokens of these accounts before anybody has let them in.
-  if (!clusterNamespaces.has(namespace) || namespace === joinNamespace)
-    return { of: `system:serviceaccount:${namespace}`, part: "others" };
+  if (!clusterNamespaces.has(namespace) || namespace === joinNamespace) return ofNamespace;
   const node = extra?.["authentication.kubernetes.io/node-name"]?.[0];
-  if (node === undefined) return { of: name, part: "cluster" };
-  // These run on a few machines, which are trusted with them; what runs on every machine is as its machine.
-  return suiteNamespaces.includes(namespace) && name !== daemonAccount
-    ? { of: `${name} on ${node}`, part: "cluster" }
-    : { of: `system:node:${node}`, part: "nodes" };
+  if (trustedAccounts.has(name)) return { of: node === undefined ? name : `${name} on ${node}`, part: "cluster" };
+  if (node !== undefined) return { of: `system:node:${node}`, part: "nodes" };
+  return suiteNamespaces.includes(namespace) ? ofNamespace : { of: name, part: "cluster" };
 }

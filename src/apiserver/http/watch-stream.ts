@@ -22,6 +22,10 @@ export class WatchStream implements AsyncIterable<string> {
     this.#onEnd = onEnd;
   }
 
+  get isOpen(): boolean {
+    return this.#state === "open";
+  }
+
   /** A slow reader loses the stream, not our memory. */
   push(line: string): void {
     if (this.#state !== "open") return;
@@ -35,10 +39,10 @@ export class WatchStream implements AsyncIterable<string> {
     this.#wakeReader();
   }
 
-  /** The initial lines of the watch, of any length: they come before those that wait already. */
+  /** The initial lines of the watch, of any length, before any other. */
   begin(text: string): void {
     if (this.#state !== "open" || text === "") return;
-    this.#waiting.unshift(text);
+    this.#waiting.push(text);
     this.#wakeReader();
   }
 

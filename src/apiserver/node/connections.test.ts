@@ -1,6 +1,6 @@
 import { EventEmitter } from "node:events";
 import { expect, test } from "vitest";
-import type { Part } from "../access/shares.ts";
+import type { Part } from "../schema/contract.ts";
 import { Connections } from "./connections.ts";
 
 class FakeSocket extends EventEmitter {

@@ -1,4 +1,5 @@
-import type { Part, Share } from "../access/shares.ts";
+import type { Share } from "../access/shares.ts";
+import type { Part } from "../schema/contract.ts";
 
 /** How many connections each kind of client may hold at once. */
 export interface ConnectionLimits {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Part } from "../access/shares.ts";
+import type { Part } from "../schema/contract.ts";
 import { Turns } from "./turns.ts";
 
 const partOf = (of: string): Part => (of.startsWith("node") ? "nodes" : of.startsWith("admin") ? "cluster" : "others");
@@ -202,4 +202,41 @@ test("of all users only so many have something half made, and short requests of 
   expect(most).toBe(8);
   expect(done.slice(0, 2)).toEqual(["admin", "short"]);
   expect(done).toHaveLength(22);
+});
+
+test("a user whose long list waits for those of others has short requests answered meanwhile, and few further lists begun [apiserver-turns-12]", async () => {
+  const { done, turns, run, passes, work } = start();
+  const signal = new AbortController().signal;
+  let turnsTaken = 0;
+  const begun = new Set<number>();
+  let most = 0;
+  const lists: Promise<void>[] = [];
+  let waited: number | undefined;
+  const askAsBob = () => {
+    const asked = turnsTaken;
+    lists.push(list("bob", 3));
+    work("bob", 1, () => {
+      waited = turnsTaken - asked;
+      for (let id = 1; id <= 20; id += 1) lists.push(list("bob", 3, id));
+    });
+  };
+  const list = async (share: string, length: number, id = 0) => {
+    await turns.begin(shareOf(share), signal);
+    for (let turn = 1; turn < length; turn += 1) {
+      turnsTaken += 1;
+      passes(10);
+      if (share === "bob") most = Math.max(most, begun.add(id).size);
+      // All of these hold their places by now.
+      if (share === "eve-7" && turn === 5) askAsBob();
+      await turns.goOn(shareOf(share), signal);
+      if (share === "bob") begun.delete(id);
+    }
+    done.push(share);
+  };
+  for (let index = 0; index < 8; index += 1) lists.push(list(`eve-${index}`, 50));
+  await run();
+  await Promise.all(lists);
+  expect(waited).toBeLessThan(20);
+  expect(most).toBe(4);
+  expect(done.filter((of) => of === "bob")).toHaveLength(22);
 });

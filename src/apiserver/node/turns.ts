@@ -1,5 +1,6 @@
 import type { UserTurns } from "../access/exchange.ts";
-import type { Part, Share } from "../access/shares.ts";
+import type { Share } from "../access/shares.ts";
+import type { Part } from "../schema/contract.ts";
 
 /** What {@link Turns} needs of the event loop. */
 export interface Loop {
@@ -34,6 +35,22 @@ const mostWaiting = 1_000;
 
 /** Users who may have something half made that waits for a further turn: together they hold a few lists of any length. */
 const mostHalfMade = 8;
+
+/**
+ * Of a user who waits for a place among these, as many requests may have begun; others of theirs that are short are answered
+ * meanwhile. Which ones are short shows when they have begun.
+ */
+const mostBegunBeside = 4;
+
+/** Those who wait for their first turn, and those who wait for a further one. */
+type Line = "fresh" | "begun";
+
+/** Whose turn it is. */
+interface Next {
+  readonly share: string;
+  readonly part: Part;
+  readonly line: Line;
+}
 
 /** Those of one share who wait, in the order in which they came. */
 interface Waiting {
@@ -79,7 +96,7 @@ export class Turns implements UserTurns {
     await this.#take(share, "begun", signal);
   }
 
-  #take({ of: share, part }: Share, line: "fresh" | "begun", signal: AbortSignal): Promise<void> {
+  #take({ of: share, part }: Share, line: Line, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const waiting = this.#waiting.get(share) ?? { part, fresh: new Set(), begun: new Set() };
@@ -142,34 +159,38 @@ export class Turns implements UserTurns {
       this.#isRunning = false;
       return;
     }
-    const [share, { part, begun, fresh }] = found;
+    const { share, part, line } = found;
     this.#current = { share, part, since: this.#loop.monotonic() };
-    if (part === "others" && begun.size > 0) this.#halfMade.add(share);
-    const begin = first(begun) ?? first(fresh);
+    if (part === "others" && line === "begun") this.#halfMade.add(share);
+    const begin = first(this.#waiting.get(share)?.[line] ?? []);
     begin?.();
     this.#loop.next(() => this.#next());
   }
 
   /** Of those who wait, the share that took the least time, of the part that took the least. */
-  #patientest(): readonly [string, Waiting] | undefined {
-    let found: readonly [string, Waiting] | undefined;
+  #patientest(): Next | undefined {
+    let found: Next | undefined;
     let leastOfPart = Infinity;
     let least = Infinity;
-    for (const entry of this.#waiting) {
-      if (!this.#mayGoOn(...entry)) continue;
-      const ofPart = this.#partTookMs[entry[1].part];
-      const taken = this.#takenMs.get(entry[0]) ?? 0;
+    for (const [share, waiting] of this.#waiting) {
+      const line = this.#lineOf(share, waiting);
+      if (line === undefined) continue;
+      const { part } = waiting;
+      const ofPart = this.#partTookMs[part];
+      const taken = this.#takenMs.get(share) ?? 0;
       if (ofPart > leastOfPart || (ofPart === leastOfPart && taken >= least)) continue;
-      found = entry;
+      found = { share, part, line };
       leastOfPart = ofPart;
       least = taken;
     }
     return found;
   }
 
-  /** Whether nothing, or not too much, is half made already. */
-  #mayGoOn(share: string, { part, begun }: Waiting): boolean {
-    return part !== "others" || begun.size === 0 || this.#halfMade.has(share) || this.#halfMade.size < mostHalfMade;
+  /** Whose turn it is of one share; of nobody where too much is half made already. */
+  #lineOf(share: string, { part, begun, fresh }: Waiting): Line | undefined {
+    if (begun.size === 0) return "fresh";
+    if (part !== "others" || this.#halfMade.has(share) || this.#halfMade.size < mostHalfMade) return "begun";
+    return begun.size < mostBegunBeside && fresh.size > 0 ? "fresh" : undefined;
   }
 
   /** What was half made is whole, or given up. */

@@ -1,5 +1,6 @@
 import type { ServerResponse } from "node:http";
-import type { Part, Share } from "../access/shares.ts";
+import type { Share } from "../access/shares.ts";
+import type { Part } from "../schema/contract.ts";
 
 /** How much of the answers may wait in memory for readers that do not take them. */
 export interface UnsentLimits {

@@ -160,12 +160,7 @@ export async function listObjects(
       : {}),
     ...(more && selection.everything ? { remainingItemCount: all.length - passed + 1 } : {}),
   };
-  if (isTooLong(items))
-    return new Refusal(
-      413,
-      "RequestEntityTooLarge",
-      "the list is too long for one answer: ask for it in pages, with limit=500",
-    );
+  if (isTooLong(items)) return tooLongFor("the list is too long for one answer: ask for it in pages, with limit=500");
   return objectResponse(200, await engine.show.list(served, items, metadata, format, turn), format);
 }
 
@@ -173,11 +168,15 @@ export async function listObjects(
 const longestListCharacters = 256 * 1024 * 1024;
 
 /** Whether a list has no answer in one text. */
-export function isTooLong(items: readonly { readonly json: { readonly length: number } }[]): boolean {
-  let characters = 0;
-  for (const { json } of items) characters += json.length;
-  return characters > longestListCharacters;
+export const isTooLong = (items: readonly Sized[]): boolean => charactersOf(items) > longestListCharacters;
+
+interface Sized {
+  readonly json: { readonly length: number };
 }
+
+const charactersOf = (items: readonly Sized[]): number => items.reduce((sum, { json }) => sum + json.length, 0);
+
+const tooLongFor = (message: string): Refusal => new Refusal(413, "RequestEntityTooLarge", message);
 
 function invalidListOptions(field: string, reason: string, message: string): Refusal {
   return new Refusal(422, "Invalid", `ListOptions.meta.k8s.io "" is invalid: ${field}: ${message}`, {
@@ -280,26 +279,40 @@ export async function watchObjects(
     return `{"type":"DELETED","object":${gone}}\n`;
   };
 
+  engine.watches.set(stream, served.stored);
+  const onAbort = () => stream.end();
+  signal.addEventListener("abort", onAbort, { once: true });
+  cancels.push(() => signal.removeEventListener("abort", onAbort));
+  if (signal.aborted) stream.end();
+
   const fromState = sendInitial === null ? asked === undefined || asked === 0 : isTrue(sendInitial);
-  let state: readonly LiveObject[] = [];
-  let endOfState = "";
+  const from = fromState ? engine.live.revision() : (asked ?? engine.live.revision());
+  let initial = "";
   if (fromState) {
     const namespace = served.definition.namespaced && target.namespace !== "" ? target.namespace : undefined;
-    state = engine.live.list(served.stored, namespace);
-    if (sendInitial !== null && bookmarks)
-      endOfState = `{"type":"BOOKMARK","object":${engine.show.bookmark(served, engine.live.revision(), format, { "k8s.io/initial-events-end": "true" })}}\n`;
-  } else {
-    const missed = engine.live.since(selection.interest, asked ?? engine.live.revision());
-    if (missed === "compacted" || missed.some((event) => isUnclear(event, selection))) {
-      const { status } = expired(`too old resource version: ${asked ?? 0} (${engine.live.oldest()})`);
-      stream.begin(`${JSON.stringify({ type: "ERROR", object: status })}\n`);
+    const state = engine.live.list(served.stored, namespace);
+    const shown = await shownState(engine, served, state, { selection, format, turn });
+    if (shown === undefined) {
       stream.end();
-      return answer;
+      return tooLongFor(
+        "what the watch begins with is too long for one answer: list it in pages, with limit=500, and watch from the resourceVersion of the list",
+      );
     }
-    stream.begin(missed.map(send).join(""));
+    initial = shown;
+    if (sendInitial !== null && bookmarks)
+      initial += `{"type":"BOOKMARK","object":${engine.show.bookmark(served, from, format, { "k8s.io/initial-events-end": "true" })}}\n`;
   }
-
-  engine.watches.set(stream, served.stored);
+  // The server or the kind went, or the caller, while the state was shown.
+  if (!stream.isOpen) return answer;
+  // What happened since is read where all changes are kept, in any number: nothing else happens before the watch hears of it.
+  const missed = engine.live.since(selection.interest, from);
+  if (missed === "compacted" || missed.some((event) => isUnclear(event, selection))) {
+    const { status } = expired(`too old resource version: ${from} (${engine.live.oldest()})`);
+    stream.begin(`${JSON.stringify({ type: "ERROR", object: status })}\n`);
+    stream.end();
+    return answer;
+  }
+  stream.begin(initial + missed.map(send).join(""));
   // Events up to the revision asked for are known to the caller already.
   const since = Math.max(fromState ? 0 : (asked ?? 0), 0);
   cancels.push(
@@ -330,23 +343,26 @@ export async function watchObjects(
     again();
     cancels.push(() => cancel());
   }
-  const onAbort = () => stream.end();
-  signal.addEventListener("abort", onAbort, { once: true });
-  cancels.push(() => signal.removeEventListener("abort", onAbort));
-  if (signal.aborted) stream.end();
-  // Events that come while the state is shown wait behind it.
-  const show = (live: LiveObject) =>
-    selection.matches(live) ? `{"type":"ADDED","object":${engine.show.object(served, live, format)}}\n` : "";
-  let initial = "";
+  return answer;
+}
+
+/** What a watch begins with, as its lines; `undefined`: it is longer than a text may be. Some objects are shown in a turn. */
+async function shownState(
+  engine: Engine,
+  served: Served,
+  state: readonly LiveObject[],
+  { selection, format, turn }: { selection: Selection; format: Format; turn: Exchange["turn"] },
+): Promise<string | undefined> {
+  let shown = "";
+  let characters = 0;
   for (let from = 0; from < state.length; from += initialObjectsOfOneTurn) {
     if (from > 0) await turn();
-    initial += state
-      .slice(from, from + initialObjectsOfOneTurn)
-      .map(show)
-      .join("");
+    const chosen = state.slice(from, from + initialObjectsOfOneTurn).filter(selection.matches);
+    characters += charactersOf(chosen);
+    if (characters > longestListCharacters) return undefined;
+    shown += chosen.map((live) => `{"type":"ADDED","object":${engine.show.object(served, live, format)}}\n`).join("");
   }
-  stream.begin(initial + endOfState);
-  return answer;
+  return shown;
 }
 
 /**

@@ -22,6 +22,7 @@ import {
 } from "../schema/status.ts";
 import type { WriteOptions } from "../http/write-options.ts";
 import type { Exchange } from "../access/exchange.ts";
+import { shareOf } from "../access/shares.ts";
 import { timestamp } from "../schema/timestamp.ts";
 import { nameSuffix } from "../schema/name-suffix.ts";
 import { signingRequests } from "../access/signing-requests.ts";
@@ -250,7 +251,8 @@ export async function createObject(
       if (there !== undefined) return taken(definition, name, there);
       return { live: { object, json: JSON.stringify(object) }, effect: "created" };
     }
-    const commit = engine.live.create(key, inVersion(object, served.storedApiVersion));
+    const { part } = shareOf(exchange.user);
+    const commit = engine.live.create(key, inVersion(object, served.storedApiVersion), part);
     if (commit.outcome === "written") return { live: commit.live, effect: "created" };
     if (commit.outcome === "tooLarge") return tooLarge(storedLimitCharacters);
     if (commit.outcome === "noRoom") return withoutRoom(served, name);
@@ -403,7 +405,7 @@ function countGeneration({ served, target }: WriteContext, before: KubeObject, o
 
 /** Stores the change, if what it was judged by is still true. */
 function commitChange(
-  { engine, served, options }: WriteContext,
+  { engine, exchange, served, options }: WriteContext,
   live: LiveObject,
   before: KubeObject,
   object: KubeObject,
@@ -420,7 +422,8 @@ function commitChange(
   if (sameButTimes(before, object))
     return engine.live.get(live.key)?.revision === live.revision ? { live, effect: "unchanged" } : "raced";
   if (options.dryRun) return { live: shown(), effect: "updated" };
-  const commit = engine.live.update(live.key, live.revision, inVersion(object, served.storedApiVersion));
+  const { part } = shareOf(exchange.user);
+  const commit = engine.live.update(live.key, live.revision, inVersion(object, served.storedApiVersion), part);
   if (commit.outcome === "tooLarge") return tooLarge(storedLimitCharacters);
   if (commit.outcome === "noRoom") return withoutRoom(served, live.key.name);
   return commit.outcome === "written" ? { live: commit.live, effect: "updated" } : "raced";

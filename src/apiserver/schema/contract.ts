@@ -284,6 +284,12 @@ export interface UserInfo {
   readonly extra?: Readonly<Record<string, readonly string[]>>;
 }
 
+/**
+ * Of everything, a part is kept for machines, and another for administrators and the components of the cluster: root on one
+ * machine takes nothing of it.
+ */
+export type Part = "others" | "nodes" | "cluster";
+
 export interface AccessAttributes {
   readonly user: UserInfo;
   readonly verb: string;

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { type LiveEvent, liveObjects } from "./live-objects.ts";
 import { defaultRoom } from "./room.ts";
 import { memoryStore } from "./memory-store.ts";
-import type { KubeObject } from "../schema/contract.ts";
+import type { KubeObject, Part } from "../schema/contract.ts";
 
 const key = (name: string, namespace = "n", resource = "things") => ({ resource, namespace, name });
 const object = (name: string, value = 0): KubeObject => ({
@@ -177,6 +177,52 @@ describe("liveObjects", () => {
         "noRoom",
         "written",
       ]);
+  });
+
+  test("whatever tenants store, machines and the suite have room for Events about objects without a namespace [apiserver-live-objects-9]", () => {
+    const weight = 4_000;
+    const room = {
+      ...defaultRoom,
+      tenantsBytes: 2 * weight,
+      everywhereBytes: { events: weight },
+      namespaceBytes: 1,
+      clusterScopedEventsBytes: 8 * weight,
+    };
+    const store = memoryStore();
+    let live = liveObjects(store, undefined, room);
+    const eventOf = (involvedObject: Readonly<Record<string, string>>, name: string): KubeObject => ({
+      ...object(name),
+      involvedObject,
+      long: "x".repeat(1_000),
+    });
+    /** Writes until there is no room, and says how often there was. */
+    const fill = (by: Part, involvedObject: Readonly<Record<string, string>> = { kind: "Node", name: "n" }) => {
+      for (let count = 0; ; count += 1) {
+        const at = key(`${by}-${live.revision()}`, "default", "events");
+        if (live.create(at, eventOf(involvedObject, at.name), by).outcome !== "written") return count;
+      }
+    };
+    // What is about an object of the namespace counts there, whoever writes it.
+    expect(fill("cluster", { kind: "Pod", name: "p", namespace: "default" })).toBe(0);
+    // An earlier process stored the first half of it.
+    const ofTenants = fill("others");
+    live = liveObjects(store, undefined, room);
+    expect([fill("others"), fill("others", { kind: "Node", name: "n", namespace: "" })]).toEqual([0, 0]);
+    const ofNodes = fill("nodes");
+    const ofSuite = fill("cluster");
+    expect(ofTenants).toBeGreaterThanOrEqual(4);
+    expect(ofNodes).toBeGreaterThanOrEqual(1);
+    expect(ofSuite).toBeGreaterThanOrEqual(1);
+    expect([fill("others"), fill("nodes"), fill("cluster")]).toEqual([0, 0, 0]);
+    // What goes makes room there; one that is said to be about something else has to have room in its new place.
+    const [one, ...others] = live.list("events", "default");
+    const node = others.at(-1);
+    if (one === undefined || node === undefined) throw new Error("nothing was stored");
+    const elsewhere = eventOf({ kind: "Pod", name: "p", namespace: "default" }, node.key.name);
+    expect(live.update(node.key, node.revision, elsewhere, "cluster").outcome).toBe("noRoom");
+    for (const { key: at, revision, object: gone } of [one, ...others])
+      expect(live.remove(at, revision, gone).outcome).toBe("written");
+    expect(fill("others")).toBe(ofTenants);
   });
 
   test("what is being deleted grows no further than what stays [apiserver-live-objects-4]", () => {

@@ -1,5 +1,5 @@
 import { assert } from "../../api/errors.ts";
-import type { KubeObject } from "../schema/contract.ts";
+import type { KubeObject, Part } from "../schema/contract.ts";
 import { defaultRoom, Room, type RoomLimits, weightOf } from "./room.ts";
 import type { Store, StoreKey, StoredObject } from "./store.ts";
 
@@ -61,8 +61,9 @@ export interface LiveObjects {
   listAt(resource: string, namespace: string | undefined, revision: number): readonly LiveObject[] | "compacted";
   count(resource: string): number;
   resources(): readonly string[];
-  create(key: StoreKey, object: KubeObject): Commit;
-  update(key: StoreKey, expected: number, object: KubeObject): Commit;
+  /** @param by whose part of the room it takes where some is kept. */
+  create(key: StoreKey, object: KubeObject, by?: Part): Commit;
+  update(key: StoreKey, expected: number, object: KubeObject, by?: Part): Commit;
   remove(key: StoreKey, expected: number, object: KubeObject): Commit;
   /** Events of the interest newer than `revision`, oldest first. */
   since(interest: Interest, revision: number): readonly LiveEvent[] | "compacted";
@@ -120,7 +121,7 @@ export function liveObjects(
     for (const stored of page.items) {
       const live = decode(stored);
       objectsOf(stored.key.resource).set(live);
-      room.add(stored.key, live.weight);
+      room.replace(undefined, live);
     }
     if (page.next === undefined) break;
   }
@@ -131,13 +132,18 @@ export function liveObjects(
     return objects;
   }
 
-  function commit(type: LiveEvent["type"], key: StoreKey, expected: number, object: KubeObject): Commit {
+  function commit(
+    type: LiveEvent["type"],
+    key: StoreKey,
+    expected: number,
+    object: KubeObject,
+    by: Part = "others",
+  ): Commit {
     const revision = store.revision() + 1;
     const stamped = ordered(object, String(revision));
     const json = JSON.stringify(stamped);
     const before = objectsOf(key.resource).get(key);
-    const weight = weightOf(json, stamped);
-    const more = (type === "DELETED" ? 0 : weight) - (before?.weight ?? 0);
+    const live: LiveObject = { key, revision, object: stamped, json, weight: weightOf(json, stamped) };
     const goes = object.metadata.deletionTimestamp !== undefined;
     // What is to go must be able to, whatever size it has: only the server marks it. What follows is written by anybody.
     const isMarked = goes && before?.object.metadata.deletionTimestamp === undefined;
@@ -145,7 +151,7 @@ export function liveObjects(
       const share = goes ? 1 + reservedShare : 1;
       const isLonger = json.length > (before?.json.length ?? 0);
       if (isLonger && json.length > storedLimitCharacters * share) return { outcome: "tooLarge" };
-      if (!room.has(key, more, share)) return { outcome: "noRoom" };
+      if (!room.has(before, live, share, by)) return { outcome: "noRoom" };
     }
     const outcome =
       type === "ADDED"
@@ -155,8 +161,7 @@ export function liveObjects(
           : store.delete(key, expected, json);
     if (outcome.outcome !== "written") return { outcome: outcome.outcome };
     assert(outcome.revision === revision, "the store gave another revision than the next one");
-    room.add(key, more);
-    const live: LiveObject = { key, revision, object: stamped, json, weight };
+    room.replace(before, type === "DELETED" ? undefined : live);
     const objects = objectsOf(key.resource);
     const previous = objects.get(key);
     if (type === "DELETED") objects.delete(key);
@@ -267,8 +272,8 @@ export function liveObjects(
     },
     count: (resource) => byResource.get(resource)?.size ?? 0,
     resources: () => [...byResource].filter(([, objects]) => objects.size > 0).map(([resource]) => resource),
-    create: (key, object) => commit("ADDED", key, 0, object),
-    update: (key, expected, object) => commit("MODIFIED", key, expected, object),
+    create: (key, object, by) => commit("ADDED", key, 0, object, by),
+    update: (key, expected, object, by) => commit("MODIFIED", key, expected, object, by),
     remove: (key, expected, object) => commit("DELETED", key, expected, object),
     since(interest, revision) {
       const events = eventsSince(revision, interest);

@@ -1,5 +1,6 @@
 import { joinNamespace, suiteNamespaces } from "../../api/names.ts";
-import type { KubeObject } from "../schema/contract.ts";
+import type { KubeObject, Part } from "../schema/contract.ts";
+import { isObject } from "../schema/json-values.ts";
 import type { StoreKey } from "./store.ts";
 
 /** How much memory stored objects may take, in bytes. All of them are in memory, and are there again at each start. */
@@ -17,11 +18,13 @@ export interface RoomLimits {
   readonly everywhereBytes: Readonly<Record<string, number>>;
   /** The same in the cluster's own namespaces, which only nodes fill: what tenants store takes nothing of these. */
   readonly clusterBytes: Readonly<Record<string, number>>;
+  /** Events about objects without a namespace: these lie in `default`, where tenants may write as well. */
+  readonly clusterScopedEventsBytes: number;
 }
 
 /**
- * Limits for a heap: all that tenants (5/16), nodes (3/16) and authors of certificate requests (1/16) may store leaves the
- * larger part of it to the work of the server.
+ * Limits for a heap: all that tenants (5/16), nodes (3/16) and authors of certificate requests (1/16) may store, and Events
+ * about objects without a namespace (1/32), leaves much of it to the work of the server.
  */
 export const roomIn = (heapBytes: number): RoomLimits => ({
   resourceBytes: heapBytes / 16,
@@ -29,7 +32,14 @@ export const roomIn = (heapBytes: number): RoomLimits => ({
   tenantsBytes: (heapBytes / 16) * 5,
   everywhereBytes: { events: heapBytes / 8, pods: heapBytes / 8 },
   clusterBytes: { events: heapBytes / 16, pods: heapBytes / 8 },
+  clusterScopedEventsBytes: heapBytes / 32,
 });
+
+/**
+ * How much of the room of such Events there may be for a writer to have room for another: whatever tenants write there, some is
+ * left to machines, and more to the components of the cluster.
+ */
+const shareOfWriter: Readonly<Record<Part, number>> = { others: 1 / 2, nodes: 3 / 4, cluster: 1 };
 
 /** For the heap that V8 takes on a machine of 8 GiB. */
 export const defaultRoom: RoomLimits = roomIn(2 * 1024 * 1024 * 1024);
@@ -70,6 +80,21 @@ export function weightOf(json: string, object: KubeObject): number {
   return 2 * characterBytes * json.length + nodeBytes * nodes;
 }
 
+/** What {@link Room} weighs of an object that is stored, or is to be. */
+interface Weighed {
+  readonly key: StoreKey;
+  readonly object: KubeObject;
+  readonly weight: number;
+}
+
+/** Of whom an object takes room. */
+interface Counter {
+  readonly name: string;
+  readonly limit: number | undefined;
+  /** Of the limit, as much as each writer may fill. */
+  readonly shares?: Readonly<Record<Part, number>>;
+}
+
 /** Weighs what is stored, so that nobody who may write in some namespaces fills the memory of the server. */
 export class Room {
   readonly #limits: RoomLimits;
@@ -85,19 +110,25 @@ export class Room {
    *
    * @param share of the limits: 1 is all of them.
    */
-  has(key: StoreKey, more: number, share: number): boolean {
-    if (more <= 0) return true;
-    return this.#countersOf(key).every(
-      ({ counter, limit }) => limit === undefined || this.#of(counter) + more <= limit * share,
-    );
+  has(before: Weighed | undefined, after: Weighed, share: number, by: Part): boolean {
+    const had = new Set(before === undefined ? [] : this.#countersOf(before).map(({ name }) => name));
+    return this.#countersOf(after).every(({ name, limit, shares }) => {
+      const more = after.weight - (before !== undefined && had.has(name) ? before.weight : 0);
+      return more <= 0 || limit === undefined || this.#of(name) + more <= limit * share * (shares?.[by] ?? 1);
+    });
   }
 
-  /** @param more below zero for an object that becomes lighter, or goes. */
-  add(key: StoreKey, more: number): void {
-    for (const { counter } of this.#countersOf(key)) {
-      const sum = this.#of(counter) + more;
-      if (sum === 0) this.#bytes.delete(counter);
-      else this.#bytes.set(counter, sum);
+  /** Counts an object in the place of the one that was there; `undefined` where there is none. */
+  replace(before: Weighed | undefined, after: Weighed | undefined): void {
+    if (before !== undefined) this.#add(before, -before.weight);
+    if (after !== undefined) this.#add(after, after.weight);
+  }
+
+  #add(object: Weighed, more: number): void {
+    for (const { name } of this.#countersOf(object)) {
+      const sum = this.#of(name) + more;
+      if (sum === 0) this.#bytes.delete(name);
+      else this.#bytes.set(name, sum);
     }
   }
 
@@ -106,18 +137,30 @@ export class Room {
   }
 
   /** Where an object counts. No name of a namespace or resource has a slash or a star. */
-  #countersOf({ resource, namespace }: StoreKey): readonly { counter: string; limit: number | undefined }[] {
+  #countersOf({ key: { resource, namespace }, object }: Weighed): readonly Counter[] {
     const { resourceBytes, namespaceBytes, tenantsBytes, everywhereBytes, clusterBytes } = this.#limits;
-    if (namespace === "") return openResources.has(resource) ? [{ counter: `${resource}/`, limit: resourceBytes }] : [];
+    if (namespace === "") return openResources.has(resource) ? [{ name: `${resource}/`, limit: resourceBytes }] : [];
+    if (isClusterScopedEvent(resource, namespace, object))
+      return [{ name: "events/default/", limit: this.#limits.clusterScopedEventsBytes, shares: shareOfWriter }];
     const isOfCluster = clusterNamespaces.has(namespace);
     const together = isOfCluster ? clusterBytes : everywhereBytes;
     return [
-      { counter: `${resource}/${namespace}`, limit: resourceBytes },
-      { counter: namespace, limit: namespaceBytes },
+      { name: `${resource}/${namespace}`, limit: resourceBytes },
+      { name: namespace, limit: namespaceBytes },
       ...(Object.hasOwn(together, resource)
-        ? [{ counter: `${resource}/${isOfCluster ? "*cluster" : "*"}`, limit: together[resource] }]
+        ? [{ name: `${resource}/${isOfCluster ? "*cluster" : "*"}`, limit: together[resource] }]
         : []),
-      ...(isOfCluster ? [] : [{ counter: "*", limit: tenantsBytes }]),
+      ...(isOfCluster ? [] : [{ name: "*", limit: tenantsBytes }]),
     ];
   }
+}
+
+/**
+ * An Event about a Node, a pool or another object without a namespace. Whoever may write Events in `default` can say that
+ * theirs is one: {@link shareOfWriter} limits them.
+ */
+function isClusterScopedEvent(resource: string, namespace: string, { involvedObject }: KubeObject): boolean {
+  if (resource !== "events" || namespace !== "default") return false;
+  const about = isObject(involvedObject) ? (involvedObject["namespace"] ?? "") : "";
+  return about === "";
 }

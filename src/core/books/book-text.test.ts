@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { bootstrapReports } from "../../../test/support/bootstrap-reports.ts";
 import { LineWriter, morning, reportedUpdate } from "../../../test/support/line-writer.ts";
 import type { JournalLine } from "../../api/books/journal-line.ts";
+import type { MachineStateChapter } from "../../api/books/machine-state-chapter.ts";
 import { bookText, booksText, lineText } from "./book-text.ts";
 import { foldBook } from "./fold-book.ts";
 import { bookNames, readBook, readBooks } from "./read-book.ts";
@@ -599,4 +600,26 @@ test("the list of books says how each is, and that there are none", () => {
       { book: "node/worker-0", health: "Drift", chapters: 1, kept: false },
     ]),
   ).toBe("cluster        3 chapters, Idle\nnode/worker-0  1 chapter, Drift, only in journals\n");
+});
+
+test("a chapter that was withdrawn says so [books-book-text-17]", () => {
+  const message = "Lines that came later show that this is no chapter of its own: what was in it is in the others.";
+  const spec: MachineStateChapter["spec"] = {
+    book: "node/worker-0",
+    chapter: "Update",
+    run: "rendered-worker-a",
+    number: 6,
+    startedAt: "2026-01-02T10:00:00Z",
+    endedAt: "2026-01-02T10:00:23Z",
+    state: "Closed",
+    outcome: "NotRequired",
+    message,
+    confidence: "Observed",
+    sections: [],
+    entries: [],
+    dropped: 0,
+    through: [],
+  };
+  const book = readBook({ books: [], chapters: [{ spec }], journals: [] }, "node/worker-0", now);
+  expect(bookText(book, { now })).toContain(`: NotRequired\n   ${message}\n`);
 });

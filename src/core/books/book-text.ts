@@ -211,6 +211,7 @@ function factLines({
   reason,
   message,
   outcome,
+  sections,
 }: ReadChapter): readonly string[] {
   const named = (has: Chapter["from"]) =>
     [has?.config, has?.image, has?.version].filter((word) => word !== undefined && word !== "").join(", ");
@@ -226,7 +227,10 @@ function factLines({
     ...(outcome === undefined || outcome === "Succeeded" || reason === undefined || reason === ""
       ? []
       : [`${reason}: ${messageText(reason, message)}`]),
-    ...(confidence === "Observed" ? ["not reported: it was seen from outside"] : []),
+    // A chapter that was withdrawn holds nothing but the message that says so.
+    ...(confidence === "Observed"
+      ? [sections.length === 0 && message !== undefined ? message : "not reported: it was seen from outside"]
+      : []),
     ...(skew === true ? ["clocks of those who wrote it did not fit together"] : []),
   ];
 }

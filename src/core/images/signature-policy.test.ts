@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { parseImageReference } from "./image-reference.ts";
 import {
+  acceptsAnything,
   type FoundSignature,
   type SignaturePolicy,
   judgeImage,
@@ -424,6 +425,35 @@ describe("the keys of a policy, away from the machine that it is for", () => {
     const text = JSON.stringify({ default: [{ type: "reject" }], transports: { docker: scoped } });
     expect(needsOfVerification(text, image).paths).toEqual(["/etc/pki/none.pub"]);
     expect(needsOfVerification(text, reference(`other.example/os@${digest}`)).paths).toEqual([]);
+  });
+
+  test.for([
+    ["no policy", undefined, true],
+    ["a policy that accepts anything", { default: [{ type: "insecureAcceptAnything" }] }, true],
+    [
+      "one that rejects the rest",
+      { default: [{ type: "reject" }], accepts: [{ type: "insecureAcceptAnything" }] },
+      true,
+    ],
+    ["a scope that rejects", { default: [{ type: "insecureAcceptAnything" }], accepts: [{ type: "reject" }] }, false],
+    ["a key", { default: [{ type: "sigstoreSigned", keyData: btoa("A") }] }, false],
+    [
+      "anything, and a key",
+      { default: [{ type: "insecureAcceptAnything" }, { type: "sigstoreSigned", keyData: btoa("A") }] },
+      false,
+    ],
+    ["what nobody checks here", { default: [{ type: "signedBy", keyType: "GPGKeys", keyPath: "/k" }] }, false],
+    ["no requirement", { default: [{ type: "insecureAcceptAnything" }], accepts: [] }, false],
+    ["no policy at all", "{", false],
+  ] as const)("an image is used by its name alone under %s [signature-policy-keys-4]", ([, given, expected]) => {
+    const text = (() => {
+      if (given === undefined || typeof given === "string") return given;
+      const { accepts, ...top }: { readonly default: unknown; readonly accepts?: unknown } = given;
+      return JSON.stringify(
+        accepts === undefined ? top : { ...top, transports: { docker: { "r.example/os": accepts } } },
+      );
+    })();
+    expect(acceptsAnything(text, image)).toBe(expected);
   });
 
   test("a text that is no policy stays as it is [signature-policy-keys-3]", () => {

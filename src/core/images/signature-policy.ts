@@ -107,6 +107,18 @@ export function keysToVerify(policy: SignaturePolicy, reference: ImageReference)
   );
 }
 
+/**
+ * Whether an image is used by its name and digest alone: there is no policy, or it accepts whatever has this name. A text that
+ * is no policy accepts nothing.
+ */
+export function acceptsAnything(text: string | undefined, reference: ImageReference): boolean {
+  if (text === undefined) return true;
+  const reading = parseSignaturePolicy(text);
+  if (reading.verdict === "refused") return false;
+  const { requirements } = requirementsFor(reading.policy, reference);
+  return requirements.length > 0 && requirements.every(({ type }) => type === "insecureAcceptAnything");
+}
+
 /** Where a requirement's keys stand in the text of a policy, by path and by content. */
 const keyFields = [
   { path: "keyPath", data: "keyData" },

@@ -72,6 +72,7 @@ describe("forecastSummary", () => {
       pool: "z",
       verdict: "refused",
       refusals: [{ code: "Irreconcilable", reason: "99-x: the section disks changes", remedy: "leave it" }],
+      stood: [],
     };
     const lines = summary(...Array.from({ length: 9 }, (_, i) => pool(`p${i}`)), refused);
     expect(lines).toHaveLength(mostWarnings);

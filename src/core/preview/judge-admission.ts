@@ -1,18 +1,10 @@
-import type { ContainerRuntimeConfig } from "../../api/kinds/container-runtime-config.ts";
-import type { KubeletConfig } from "../../api/kinds/kubelet-config.ts";
-import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
-import type { MachineConfig } from "../../api/kinds/machine-config.ts";
 import type { KubeObject } from "../../api/schema/object.ts";
-import { equalValues } from "../../ignition/canonical.ts";
 import type { Problem } from "../../ignition/problem.ts";
 import { clipWarning } from "./forecast-summary.ts";
-import { newPolicyProblems } from "../pool/pool-policy.ts";
-import { problemsOfPool } from "../pool/judge-pool.ts";
-import { problemsOfKubeletConfig, problemsOfRuntimeConfig } from "./judge-settings.ts";
 import { clipText } from "../text/clip-text.ts";
 import { andMore } from "../text/list-text.ts";
-import { validateMachineConfig } from "../config/validate-machine-config.ts";
 import type { RenderRefusal } from "../render/render-pool.ts";
+import { problemsOfObject } from "./object-rules.ts";
 import type { ClusterForecast } from "./plan-cluster.ts";
 
 /** The verdict for the API server about an object to be stored. */
@@ -27,32 +19,6 @@ export type AdmissionVerdict =
 
 const sentence = ({ path, reason, remedy }: Problem) =>
   `${path === "" ? "" : `${path}: `}${reason}${remedy === undefined ? "" : `; ${remedy}`}`;
-
-/** What objects of a kind are judged by, without any other object. */
-type ObjectRules = (object: KubeObject, before: KubeObject | undefined) => readonly Problem[];
-
-/**
- * The rules for single objects, by kind: the one list by which admission judges a write and `mco validate` a manifest.
- * A pool that has a problem already is not refused again for it.
- */
-const rulesByKind: Readonly<Record<string, ObjectRules>> = {
-  MachineConfig: (config) => validateMachineConfig(config as MachineConfig),
-  MachineConfigPool(object, old) {
-    const [pool, before] = [object as MachineConfigPool, old as MachineConfigPool | undefined];
-    const known = before === undefined ? [] : problemsOfPool(before);
-    const ofSpec = problemsOfPool(pool).filter((problem) => !known.some((one) => equalValues(one, problem)));
-    return [...ofSpec, ...newPolicyProblems(pool, before)];
-  },
-  KubeletConfig: (config) => problemsOfKubeletConfig(config as KubeletConfig),
-  ContainerRuntimeConfig: (config) => problemsOfRuntimeConfig(config as ContainerRuntimeConfig),
-};
-
-/** The kinds with rules for single objects. */
-export const kindsWithRules: readonly string[] = Object.keys(rulesByKind);
-
-/** The problems of an object by itself; none for a kind without rules. */
-export const problemsOfObject = (kind: string, object: KubeObject, before?: KubeObject): readonly Problem[] =>
-  rulesByKind[kind]?.(object, before) ?? [];
 
 /** The verdict about an object by itself. */
 export const judgeObject = (kind: string, object: KubeObject, before?: KubeObject): AdmissionVerdict =>
@@ -79,9 +45,11 @@ export function judgeMembersOfPool(name: string, forecast: Pick<ClusterForecast,
   return judged(`MachineConfigPool ${name}`, problems);
 }
 
-/** What is wrong with members together, each once, whatever number of pools selects them. */
+/** What is newly wrong with members together, each once, whatever number of pools selects them. */
 function refusalsOfMembers({ pools }: Pick<ClusterForecast, "pools">): readonly RenderRefusal[] {
-  const all = pools.flatMap((pool) => (pool.verdict === "refused" ? pool.refusals : []));
+  const all = pools.flatMap((pool) =>
+    pool.verdict === "refused" ? pool.refusals.filter((one) => !pool.stood.includes(one.reason)) : [],
+  );
   return [...new Map(all.filter(({ involves }) => involves !== undefined).map((one) => [one.reason, one])).values()];
 }
 

@@ -1,10 +1,10 @@
 import type { ControllerConfig } from "../../api/kinds/controller-config.ts";
 import type { Node } from "../../api/foreign/kubernetes.ts";
 import type { MachineOSConfig } from "../../api/kinds/machine-os-config.ts";
-import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
+import { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import type { OSImageStream } from "../../api/kinds/os-image-stream.ts";
 import type { PinnedImageSet } from "../../api/kinds/pinned-image-set.ts";
-import type { MachineConfig } from "../../api/kinds/machine-config.ts";
+import { MachineConfig } from "../../api/kinds/machine-config.ts";
 import type { MachineConfiguration } from "../../api/kinds/machine-configuration.ts";
 import { annotations, labels } from "../../api/names.ts";
 import { selectorMatches } from "../../api/schema/object.ts";
@@ -20,7 +20,6 @@ import { contentDigest } from "../config/image-content.ts";
 import { withImage } from "../machine/image-target.ts";
 import { equalValues } from "../../ignition/canonical.ts";
 import type { Problem } from "../../ignition/problem.ts";
-import { problemsOfPool } from "../pool/judge-pool.ts";
 import { isControlPlane } from "../pool/member-facts.ts";
 import { type NodeConfig, emptyNodeConfig, type ContentMode } from "../config/node-config.ts";
 import type { ObservedEntry } from "../machine/observed-content.ts";
@@ -35,9 +34,10 @@ import { renderForPool, storageOverridesOf } from "../render/render-for-pool.ts"
 import { renderStreamOf } from "../render/os-streams.ts";
 import { type RenderRefusal, type RenderInputs, type RenderWarning } from "../render/render-pool.ts";
 import type { RegistryObjects } from "../runtime/registry-objects.ts";
-import { kernelTypes, validateMachineConfig } from "../config/validate-machine-config.ts";
+import { kernelTypes } from "../config/validate-machine-config.ts";
 import type { ObservedNode } from "../machine/observed-node.ts";
 import { isOfPeople, overriddenFiles, overriddenText } from "../render/overridden-files.ts";
+import { problemsOfObject } from "./object-rules.ts";
 import { type OSImageQuestion, questionOf } from "./os-image-demands.ts";
 import { type SettingsObjects, planSettings } from "./plan-settings.ts";
 
@@ -73,7 +73,13 @@ export interface NodeForecast {
 
 export type PoolForecast =
   | { readonly pool: string; readonly verdict: "unchanged"; readonly rendered: string }
-  | { readonly pool: string; readonly verdict: "refused"; readonly refusals: readonly RenderRefusal[] }
+  | {
+      readonly pool: string;
+      readonly verdict: "refused";
+      readonly refusals: readonly RenderRefusal[];
+      /** The reasons for which it did not render before the change either. */
+      readonly stood: readonly string[];
+    }
   | {
       readonly pool: string;
       readonly verdict: "changes";
@@ -296,9 +302,7 @@ function findingsOf(before: ClusterObjects, after: ClusterObjects): Pick<Cluster
     }
   };
   for (const pool of after.pools) {
-    const earlier = earlierOf(pool, before);
-    const stood = earlier === undefined ? [] : problemsOfPool(earlier);
-    const problems = problemsOfPool(pool).filter((problem) => !stood.some((one) => equalValues(one, problem)));
+    const problems = problemsOfObject(MachineConfigPool.kind, pool, earlierOf(pool, before));
     add(`MachineConfigPool/${pool.metadata.name}`, problems);
   }
   for (const config of after.machineConfigs) {
@@ -307,7 +311,9 @@ function findingsOf(before: ClusterObjects, after: ClusterObjects): Pick<Cluster
     // Whether a pool selects it is known here, and its label does not decide that alone.
     add(
       object,
-      validateMachineConfig(config).filter(({ path }) => path !== "metadata.labels"),
+      problemsOfObject(MachineConfig.kind, config, known.get(config.metadata.name)).filter(
+        ({ path }) => path !== "metadata.labels",
+      ),
     );
     if (!isOfPeople(config))
       warnings.push(...overriddenFiles(config, after).map((file) => `${object}: ${overriddenText(file)}`));
@@ -372,7 +378,10 @@ function forecastPool(pool: MachineConfigPool, before: ClusterObjects, after: Cl
       : renderForPool(renderInputsOf(earlier, before), current, storageOverridesOf(before.machineConfiguration));
   const from = then?.verdict === "rendered" ? then.config : current;
   const now = renderForPool(renderInputsOf(pool, after), current ?? from, overrides);
-  if (now.verdict === "refused") return { pool: name, verdict: "refused", refusals: now.refusals };
+  if (now.verdict === "refused") {
+    const stood = then?.verdict === "refused" ? then.refusals.map(({ reason }) => reason) : [];
+    return { pool: name, verdict: "refused", refusals: now.refusals, stood };
+  }
   const to = now.config;
   if (from?.metadata.name === to.metadata.name) return { pool: name, verdict: "unchanged", rendered: to.metadata.name };
   const machines = forecastMachines(pool, from, to, before, after);

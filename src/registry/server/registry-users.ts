@@ -25,6 +25,9 @@ export function hashRandomPassword(password: string, random: Random): string {
   return `sha256:${bytesToHex(salt)}:${bytesToHex(sha256(concatBytes(salt, utf8ToBytes(password))))}`;
 }
 
+/** Whether a user's hash is one of {@link hashRandomPassword}. */
+export const isOfRandomPassword = ({ password }: RegistryUser): boolean => randomPattern.test(password);
+
 /** Reads a file of users. @throws McoError `MCO_REGISTRY_USERS_INVALID` */
 export function readUsers(text: string): readonly RegistryUser[] {
   const invalid = (problem: string) => new McoError("MCO_REGISTRY_USERS_INVALID", { problem });

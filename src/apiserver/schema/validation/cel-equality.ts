@@ -1,5 +1,6 @@
 import { Optional } from "@marcbachmann/cel-js";
 import { equalJson, isList } from "../json-values.ts";
+import { spend, spendOn } from "./cel-cost.ts";
 
 /** A list by its schema's `x-kubernetes-list-type`: the order of a set is irrelevant, and items of a map have keys. */
 export type ListKind =
@@ -18,21 +19,20 @@ export interface Comparable {
   equals(other: unknown): boolean;
 }
 
-/** The error of an expression that exceeds its cost. */
-export const tooCostly = "operation cancelled: actual cost limit exceeded";
+/** What one item of a list or map costs that is compared or copied. */
+const eachItem = 0.1;
 
-/** Comparisons of one function that compares each item of a list with each of another. */
-const mostComparisons = 20_000_000;
-
-/** @throws Error if comparing each item with each other one costs too much. */
-export function comparable(some: readonly unknown[], others: readonly unknown[]): void {
-  if (some.length * others.length > mostComparisons) throw new Error(tooCostly);
+/** The index of the first item that equals a value, or -1. Each comparison costs 1. */
+export function indexIn(all: readonly unknown[], wanted: unknown): number {
+  return all.findIndex((one) => {
+    spend(1);
+    return same(one, wanted);
+  });
 }
 
 /** Whether each of some values is among all. */
 export function contains(all: readonly unknown[], some: readonly unknown[]): boolean {
-  comparable(all, some);
-  return some.every((one) => all.some((other) => same(one, other)));
+  return some.every((one) => indexIn(all, one) !== -1);
 }
 
 /**
@@ -40,11 +40,17 @@ export function contains(all: readonly unknown[], some: readonly unknown[]): boo
  * kubernetes/apiserver pkg/cel/common/values.go (v1.34).
  */
 export function same(a: unknown, b: unknown): boolean {
+  if (typeof a === "string" && typeof b === "string") {
+    spendOn(Math.min(a.length, b.length));
+    return a === b;
+  }
   if (a === b) return true;
   if (isNumber(a) || isNumber(b)) return isNumber(a) && isNumber(b) && numberOf(a) == numberOf(b);
   if (isList(a)) return isList(b) && sameLists(a, b);
-  if (a instanceof Uint8Array)
+  if (a instanceof Uint8Array) {
+    spendOn(a.length);
     return b instanceof Uint8Array && a.length === b.length && a.every((byte, index) => byte === b[index]);
+  }
   if (a instanceof Date) return b instanceof Date && a.getTime() === b.getTime();
   if (isDuration(a)) return isDuration(b) && String(a) === String(b);
   if (a instanceof Optional)
@@ -53,13 +59,14 @@ export function same(a: unknown, b: unknown): boolean {
   const [some, others] = [mapOf(a), mapOf(b)];
   if (some === undefined || others === undefined)
     return some === undefined && others === undefined && equalJson(a, b) && Object(a) !== a;
-  return (
-    some.size === others.size && [...some].every(([key, value]) => others.has(key) && same(value, others.get(key)))
-  );
+  if (some.size !== others.size) return false;
+  spend(some.size * eachItem);
+  return [...some].every(([key, value]) => others.has(key) && same(value, others.get(key)));
 }
 
 function sameLists(a: readonly unknown[], b: readonly unknown[]): boolean {
   if (a.length !== b.length) return false;
+  spend(a.length * eachItem);
   const kind = kinds.get(a);
   if (kind === undefined) return a.every((item, index) => same(item, b[index]));
   if (kind.kind === "set") return among(a, b);
@@ -83,15 +90,15 @@ function among(all: readonly unknown[], some: readonly unknown[]): boolean {
  */
 export function concatenate(a: readonly unknown[], b: readonly unknown[]): readonly unknown[] {
   const kind = kinds.get(a);
+  spend((a.length + b.length) * eachItem);
   if (kind === undefined) return [...a, ...b];
   const result = [...a];
   if (kind.kind === "set") {
     const known = new Set(a.map(scalarKey));
     const isScalar = !known.has(undefined);
-    if (!isScalar) comparable(a, b);
     for (const one of b) {
       const key = scalarKey(one);
-      const isThere = isScalar && key !== undefined ? known.has(key) : result.some((other) => same(other, one));
+      const isThere = isScalar && key !== undefined ? known.has(key) : indexIn(result, one) !== -1;
       if (!isThere) result.push(one);
       known.add(key);
     }
@@ -111,6 +118,7 @@ export function concatenate(a: readonly unknown[], b: readonly unknown[]): reado
 /** Equal scalars have equal keys; other values have none. */
 function scalarKey(value: unknown): string | undefined {
   if (isNumber(value)) return `number:${numberOf(value)}`;
+  if (typeof value === "string") spendOn(value.length);
   return typeof value === "string" || typeof value === "boolean" || value === null
     ? `${typeof value}:${value}`
     : undefined;

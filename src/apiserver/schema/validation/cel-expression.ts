@@ -10,7 +10,8 @@ import {
   operatorFunctions,
   quote,
 } from "./cel-functions.ts";
-import { hasName, pairVariables } from "./cel-macros.ts";
+import { metered, tooCostly } from "./cel-cost.ts";
+import { hasName, pairVariables, stepName } from "./cel-macros.ts";
 import { declareTypes, typesOf } from "./cel-types.ts";
 import { escapeName, rulePropertiesOf } from "./cel-values.ts";
 
@@ -24,7 +25,6 @@ export type CompiledExpression =
       readonly verdict: "compiled";
       readonly run: ParseResult;
       readonly mentions: ReadonlySet<string>;
-      readonly cost: LoopCost;
     }
   | {
       readonly verdict: "refused";
@@ -34,21 +34,6 @@ export type CompiledExpression =
 
 /** What an expression must evaluate to. */
 export type WantedType = "bool" | "string" | "any";
-
-/** Bound of elements looked at by one expression: elements of its values to the power of nested loops. */
-const costLimit = 20_000_000;
-
-/** What decides how often the loops of an expression run. */
-export interface LoopCost {
-  /** Depth of nested loops. */
-  readonly loops: number;
-  /** Items of the longest list or map that stands in the expression. */
-  readonly literal: number;
-}
-
-/** Whether the loops of an expression look at too many elements. @param elements of its values. */
-export const isTooCostly = ({ loops, literal }: LoopCost, elements: number): boolean =>
-  (elements + literal) ** Math.max(1, loops) > costLimit;
 
 const shared = new Map<"check" | "run", Environment>();
 
@@ -142,10 +127,8 @@ function compileIn(env: Environment, text: string, { wanted, variables, typed }:
       mentions: new Set(),
       // The library declares a macro's namespace that Kubernetes does not have.
       isDeclared: (name) => name !== "cel" && env.hasVariable(name),
-      loops: 0,
-      literal: 0,
     };
-    const { problem } = inspect(parsed.ast, variables, survey, 0);
+    const { problem } = inspect(parsed.ast, variables, survey);
     if (problem !== undefined) return failed(problem);
     const checked = typed().parse(checkable(parsed.ast)).check();
     if (!checked.valid) return failed(sentence(checked.error));
@@ -160,7 +143,7 @@ function compileIn(env: Environment, text: string, { wanted, variables, typed }:
     const run = env.parse(runnable(parsed.ast));
     const executable = run.check();
     if (!executable.valid) return failed(sentence(executable.error));
-    return { verdict: "compiled", run, mentions: survey.mentions, cost: survey };
+    return { verdict: "compiled", run, mentions: survey.mentions };
   } catch (error) {
     return failed(sentence(error));
   }
@@ -177,19 +160,18 @@ function lowerFirst(text: string): string {
   return text.charAt(0).toLowerCase() + text.slice(1);
 }
 
-/** Runs an expression. */
-export function evaluate(
-  run: ParseResult,
-  context: Record<string, unknown>,
-):
+/** What became of an expression, and what it cost. `exceeded`: more than one expression may cost. */
+export type Evaluation = { readonly cost: number } & (
   | { readonly verdict: "evaluated"; readonly value: unknown }
-  | { readonly verdict: "failed"; readonly message: string } {
-  try {
-    const value: unknown = run(context);
-    return { verdict: "evaluated", value };
-  } catch (error) {
-    return { verdict: "failed", message: sentence(error) };
-  }
+  | { readonly verdict: "failed" | "exceeded"; readonly message: string }
+);
+
+/** Runs an expression. */
+export function evaluate(run: ParseResult, context: Record<string, unknown>): Evaluation {
+  const result = metered((): unknown => run(context));
+  const { verdict, cost } = result;
+  if (verdict === "evaluated") return result;
+  return { verdict, cost, message: verdict === "exceeded" ? tooCostly : sentence(result.error) };
 }
 
 function isNode(value: unknown): value is ASTNode {
@@ -278,34 +260,104 @@ const checkable = (ast: ASTNode): string =>
     return `(${write(args[1])}).format([${args[2][0].args.map((item) => `dyn(${write(item)})`).join(", ")}])`;
   });
 
-/** The expression for the evaluation, with operators and functions of the library replaced by our own. */
-const runnable = (ast: ASTNode): string =>
-  textOf(ast, ({ op, args }, write) => {
-    switch (op) {
-      case "==":
-      case "+":
-      case "in":
-        return `${operatorFunctions[op]}(${args.map(write).join(", ")})`;
-      case "!=":
-        return `!${operatorFunctions["=="]}(${args.map(write).join(", ")})`;
-      case "map":
-        return `${operatorFunctions.map}([${args.map((entry) => `[${entry.map(write).join(", ")}]`).join(", ")}])`;
-      case "call":
-        return `${args[0] === "has" ? hasName : (own(globalFunctions, args[0]) ?? args[0])}(${args[1].map(write).join(", ")})`;
-      case "rcall":
-        return `(${write(args[1])}).${own(methodFunctions, args[0]) ?? args[0]}(${args[2].map(write).join(", ")})`;
-      default:
-        return undefined;
+/** Cost of what an expression names or builds: see cel-cost.ts. Operators and functions cost 1, and what they look at. */
+const costs: Readonly<Record<string, number>> = { value: 0, "&&": 0, "||": 0, "?:": 0, list: 10, map: 30 };
+
+/** What each round of a macro costs besides its parts: google/cel-go parser/macro.go and ext/comprehensions.go (v0.26). */
+const roundCosts: Readonly<Record<string, number>> = {
+  all: 3,
+  exists: 4,
+  map: 12,
+  transformList: 12,
+  transformMap: 4,
+  transformMapEntry: 4,
+};
+
+/** A function of a time in a time zone: some 100 µs. */
+const inTimeZone = 500;
+
+/** Whether a node is a constant, or a list or map of constants, which kube-apiserver builds once. */
+const isLiteral = (node: ASTNode): boolean =>
+  node.op === "value" || ((node.op === "list" || node.op === "map") && childNodes(node).every(isLiteral));
+
+/** The parts of an expression that have a cost of their own: the whole, and what is evaluated many times or not at all. */
+function stepsOf(ast: ASTNode): ReadonlyMap<ASTNode, number> {
+  const steps = new Map<ASTNode, number>();
+  const mark = (part: ASTNode, isInLoop: boolean, more: number): void => {
+    const cost = weigh(part, isInLoop) + more;
+    if (cost > 0) steps.set(part, cost);
+  };
+  /** What a node costs, without the steps in it. */
+  const weigh = (node: ASTNode, isInLoop: boolean): number => {
+    if (isLiteral(node)) return Math.floor(childNodes(node).length / 10);
+    const own = costs[node.op] ?? 1;
+    let parts = childNodes(node);
+    if (node.op === "call" && node.args[0] === "has") {
+      const [holder] = parts[0] === undefined ? [] : childNodes(parts[0]);
+      return holder === undefined ? 0 : weigh(holder, isInLoop);
     }
+    if (node.op === "rcall") {
+      const [name, receiver, args] = node.args;
+      const declared = declaredBy(name, args, undefined);
+      if (declared?.isLoop === true) {
+        // Each round costs something, whatever is in it.
+        const [first, ...others] = args.slice(declared.variables.size);
+        if (first !== undefined) mark(first, true, roundCosts[name] ?? 1);
+        for (const part of others) mark(part, true, 0);
+        parts = [receiver];
+      } else if (name.startsWith("get") && args.length > 0) return inTimeZone + weigh(receiver, isInLoop);
+    } else if (isInLoop && (node.op === "&&" || node.op === "||" || node.op === "?:")) {
+      const [first, ...others] = parts;
+      for (const part of others) mark(part, true, 0);
+      parts = first === undefined ? [] : [first];
+    }
+    return parts.reduce((cost, part) => cost + weigh(part, isInLoop), own);
+  };
+  mark(ast, false, 0);
+  return steps;
+}
+
+/**
+ * The expression for the evaluation, with operators and functions of the library replaced by our own, and with what its
+ * parts cost.
+ */
+function runnable(ast: ASTNode): string {
+  const steps = stepsOf(ast);
+  return textOf(ast, (node, write) => {
+    const text = replaced(node, write) ?? plainText(node, write);
+    const cost = steps.get(node);
+    return cost === undefined ? text : `${stepName}(${cost}, ${text})`;
   });
+}
+
+function replaced({ op, args }: ASTNode, write: (node: ASTNode) => string): string | undefined {
+  switch (op) {
+    case "==":
+    case "+":
+    case "in":
+    case "<":
+    case "<=":
+    case ">":
+    case ">=":
+      return `${operatorFunctions[op]}(${args.map(write).join(", ")})`;
+    case "!=":
+      return `!${operatorFunctions["=="]}(${args.map(write).join(", ")})`;
+    case "map":
+      return `${operatorFunctions.map}([${args.map((entry) => `[${entry.map(write).join(", ")}]`).join(", ")}])`;
+    case "call":
+      return `${args[0] === "has" ? hasName : (own(globalFunctions, args[0]) ?? args[0])}(${args[1].map(write).join(", ")})`;
+    case "rcall":
+      return `(${write(args[1])}).${own(methodFunctions, args[0]) ?? args[0]}(${args[2].map(write).join(", ")})`;
+    default:
+      return undefined;
+  }
+}
 
 interface Survey {
   /** Names of variables. */
   readonly mentions: Set<string>;
   /** Whether the expression may name such a variable or constant. */
   isDeclared(name: string): boolean;
-  loops: number;
-  literal: number;
 }
 
 interface Inspected {
@@ -340,12 +392,7 @@ function declaredBy(
 }
 
 /** Follows field selections through the schema, so that a rule on a field that does not exist is refused. */
-function inspect(
-  node: ASTNode,
-  scope: ReadonlyMap<string, Schema | undefined>,
-  survey: Survey,
-  depth: number,
-): Inspected {
+function inspect(node: ASTNode, scope: ReadonlyMap<string, Schema | undefined>, survey: Survey): Inspected {
   switch (node.op) {
     case "id":
       if (!scope.has(node.args) && !survey.isDeclared(node.args)) return { problem: undeclared(node.args) };
@@ -353,43 +400,36 @@ function inspect(
       return { schema: scope.get(node.args) };
     case ".":
     case ".?": {
-      const base = inspect(node.args[0], scope, survey, depth);
+      const base = inspect(node.args[0], scope, survey);
       if (base.problem !== undefined || base.schema === undefined) return { problem: base.problem };
       const field = fieldOf(base.schema, node.args[1]);
       return node.op === "." ? field : { problem: field.problem };
     }
     case "[]":
     case "[?]": {
-      const base = inspect(node.args[0], scope, survey, depth);
-      const index = inspect(node.args[1], scope, survey, depth);
+      const base = inspect(node.args[0], scope, survey);
+      const index = inspect(node.args[1], scope, survey);
       const problem = base.problem ?? index.problem;
       return node.op === "[]" && problem === undefined ? { schema: elementOf(base.schema) } : { problem };
     }
     case "call": {
       const problem = problemOf(node, node.args[0], node.args[1]);
-      return problem === undefined ? inspectAll(node.args[1], scope, survey, depth) : { problem };
+      return problem === undefined ? inspectAll(node.args[1], scope, survey) : { problem };
     }
     case "rcall": {
       const [name, receiver, args] = node.args;
-      const base = inspect(receiver, scope, survey, depth);
+      const base = inspect(receiver, scope, survey);
       if (base.problem !== undefined) return base;
       const wrong = problemOf(node, name, args);
       if (wrong !== undefined) return { problem: wrong };
       const declared = declaredBy(name, args, base.schema);
-      if (declared === undefined) return inspectAll(args, scope, survey, depth);
-      const { variables, isLoop } = declared;
-      if (isLoop) survey.loops = Math.max(survey.loops, depth + 1);
-      const { problem } = inspectAll(
-        args.slice(variables.size),
-        new Map([...scope, ...variables]),
-        survey,
-        isLoop ? depth + 1 : depth,
-      );
+      if (declared === undefined) return inspectAll(args, scope, survey);
+      const { variables } = declared;
+      const { problem } = inspectAll(args.slice(variables.size), new Map([...scope, ...variables]), survey);
       return problem === undefined && name === "filter" ? { schema: base.schema } : { problem };
     }
     default:
-      if (node.op === "list" || node.op === "map") survey.literal = Math.max(survey.literal, node.args.length);
-      return inspectAll(childNodes(node), scope, survey, depth);
+      return inspectAll(childNodes(node), scope, survey);
   }
 }
 
@@ -398,10 +438,9 @@ function inspectAll(
   nodes: readonly ASTNode[],
   scope: ReadonlyMap<string, Schema | undefined>,
   survey: Survey,
-  depth: number,
 ): Inspected {
   for (const one of nodes) {
-    const { problem } = inspect(one, scope, survey, depth);
+    const { problem } = inspect(one, scope, survey);
     if (problem !== undefined) return { problem };
   }
   return {};

@@ -1,6 +1,6 @@
 import { bytesToHex } from "@noble/hashes/utils.js";
 import type { RE2JS } from "re2js";
-import { Environment, Optional, type ParseResult } from "@marcbachmann/cel-js";
+import { Environment, Optional, type ParseResult, type RegisteredFunctionHandler } from "@marcbachmann/cel-js";
 import { isCidr, isIPv4, isIPv6, isTimestamp, formats } from "../formats.ts";
 import {
   type NameRule,
@@ -13,16 +13,8 @@ import {
 import { equalJson, isList } from "../json-values.ts";
 import { nano, parseQuantity } from "../../../api/schema/quantities.ts";
 import { allMatches, compileExpression } from "../regular-expressions.ts";
-import {
-  comparable,
-  type Comparable,
-  concatenate,
-  contains,
-  isDuration,
-  mapOf,
-  same,
-  tooCostly,
-} from "./cel-equality.ts";
+import { paid, spend, spendOn, spendOnMatch, tooCostly } from "./cel-cost.ts";
+import { type Comparable, concatenate, contains, indexIn, isDuration, mapOf, same } from "./cel-equality.ts";
 import { addMacros } from "./cel-macros.ts";
 import { compareVersions, normalizedSemver, parseSemver, Semver } from "./cel-semver.ts";
 
@@ -39,18 +31,22 @@ export function kubernetesEnvironment(use: "check" | "run"): Environment {
   const env = new Environment({
     enableOptionalTypes: true,
     homogeneousAggregateLiterals: use === "check",
-    limits: { maxAstNodes: 20_000, maxDepth: 100 },
+    // What runs is the expression with the names of our functions and what it costs in it.
+    limits: use === "check" ? { maxAstNodes: 20_000, maxDepth: 100 } : { maxAstNodes: 80_000, maxDepth: 300 },
   });
   addMacros(env);
-  addStrings(env);
-  addTimes(env);
-  addConversions(env);
-  addLists(env, use);
-  addOptionals(env);
-  addNamedFormats(env);
-  addAddresses(env);
-  addQuantities(env);
-  addVersions(env);
+  addSizes(env);
+  addSearches(env);
+  const declared = paying(env);
+  addStrings(declared);
+  addTimes(declared);
+  addConversions(declared);
+  addLists(declared, use);
+  addOptionals(declared);
+  addNamedFormats(declared);
+  addAddresses(declared);
+  addQuantities(declared);
+  addVersions(declared);
   addOperators(env);
   const named = env.clone();
   named.registerConstant("net", "map<string, type>", {
@@ -58,6 +54,24 @@ export function kubernetesEnvironment(use: "check" | "run"): Environment {
     CIDR: env.evaluate("type(cidr('::/0'))"),
   });
   return named;
+}
+
+/** What an environment may be told. */
+interface Declarations {
+  registerFunction(signature: string, handler: RegisteredFunctionHandler): void;
+  registerOperator(signature: string, handler: (a: unknown, b: unknown) => unknown): void;
+  registerType(name: string, type: { readonly ctor: NewableFunction; readonly fields: Record<string, string> }): void;
+  registerConstant(name: string, type: string, value: unknown): void;
+}
+
+/** An environment whose functions pay for the texts that they get. */
+function paying(env: Environment): Declarations {
+  return {
+    registerFunction: (signature, handler) => env.registerFunction(signature, paid(handler), { async: false }),
+    registerOperator: (signature, handler) => env.registerOperator(signature, handler),
+    registerType: (name, type) => env.registerType(name, type),
+    registerConstant: (name, type, value) => env.registerConstant(name, type, value),
+  };
 }
 
 const kubernetesFunctions = new Set(
@@ -81,6 +95,10 @@ export const operatorFunctions = {
   "==": "kubernetesEqual",
   "+": "kubernetesAdd",
   in: "kubernetesIn",
+  "<": "kubernetesLess",
+  "<=": "kubernetesLessOrEqual",
+  ">": "kubernetesGreater",
+  ">=": "kubernetesGreaterOrEqual",
   map: "kubernetesMap",
 } as const;
 
@@ -97,6 +115,12 @@ export const methodFunctions: Readonly<Record<string, string>> = {
   substring: "kubernetesSubstring",
   trim: "kubernetesTrim",
   getDayOfYear: "kubernetesDayOfYear",
+  contains: "kubernetesContains",
+  startsWith: "kubernetesStartsWith",
+  endsWith: "kubernetesEndsWith",
+  split: "kubernetesSplit",
+  join: "kubernetesJoin",
+  size: "kubernetesSize",
 };
 
 /** The functions that replace conversions of the library, which parses strings that Go does not. */
@@ -105,6 +129,8 @@ export const globalFunctions: Readonly<Record<string, string>> = {
   string: "kubernetesString",
   int: "kubernetesInt",
   double: "kubernetesDouble",
+  duration: "kubernetesDuration",
+  size: "kubernetesSize",
 };
 
 /** Whether a text is a regular expression. */
@@ -122,17 +148,34 @@ const nullable = [
 ];
 
 /** The library's addition, for everything but lists. */
-const plus: ParseResult = new Environment().registerVariable("a", "dyn").registerVariable("b", "dyn").parse("a + b");
+const plus = ofTwo("a + b");
+
+/** The library's comparisons, for everything but texts and integers. */
+const orders = [
+  ["<", ofTwo("a < b"), (order: number) => order < 0],
+  ["<=", ofTwo("a <= b"), (order: number) => order <= 0],
+  [">", ofTwo("a > b"), (order: number) => order > 0],
+  [">=", ofTwo("a >= b"), (order: number) => order >= 0],
+] as const;
+
+function ofTwo(expression: string): ParseResult {
+  return new Environment().registerVariable("a", "dyn").registerVariable("b", "dyn").parse(expression);
+}
 
 function addOperators(env: Environment): void {
   for (const type of nullable) env.registerOperator(`${type} == null`, () => false);
   env.registerOperator("optional<A> == optional<A>", same);
   env.registerFunction(`${operatorFunctions["=="]}(dyn, dyn): bool`, same);
   env.registerFunction(`${operatorFunctions["+"]}(dyn, dyn): dyn`, (a: unknown, b: unknown): unknown =>
-    isList(a) && isList(b) ? bounded(concatenate(a, b)) : plus({ a, b }),
+    isList(a) && isList(b) ? bounded(concatenate(a, b)) : bounded(plus({ a, b })),
   );
+  for (const [operator, library, holds] of orders)
+    env.registerFunction(`${operatorFunctions[operator]}(dyn, dyn): bool`, (a: unknown, b: unknown): unknown => {
+      const isPlain = (typeof a === "string" || typeof a === "bigint") && typeof a === typeof b;
+      return isPlain ? holds(compare(a, b)) : library({ a, b });
+    });
   env.registerFunction(`${operatorFunctions.in}(dyn, dyn): bool`, (item: unknown, all: unknown) => {
-    if (isList(all)) return contains(all, [item]);
+    if (isList(all)) return indexIn(all, item) !== -1;
     const map = mapOf(all);
     if (map === undefined) throw new Error("no such overload");
     return map.has(item);
@@ -146,9 +189,14 @@ function addOperators(env: Environment): void {
 /** No result grows beyond this many characters or items. */
 const resultLimit = 1_000_000;
 
-function bounded<T extends string | readonly unknown[]>(value: T): T {
-  if (value.length > resultLimit) throw new Error(tooCostly);
+function bounded<T>(value: T): T {
+  if ((typeof value === "string" || isList(value)) && value.length > resultLimit) throw new Error(tooCostly);
   return value;
+}
+
+function spentOn(text: string): string {
+  spendOn(text.length);
+  return text;
 }
 
 function expression(pattern: string): RE2JS {
@@ -157,10 +205,49 @@ function expression(pattern: string): RE2JS {
   return compiled.expression;
 }
 
-function addStrings(env: Environment): void {
-  env.registerFunction("string.kubernetesMatches(string): bool", (text: string, pattern: string) =>
-    expression(pattern).test(text),
+/** A size costs less than other functions of a text: kube-apiserver takes 1 for it, however long the text is. */
+function addSizes(env: Environment): void {
+  const name = globalFunctions["size"];
+  const ofText = (text: string): bigint => {
+    spend(text.length / 100);
+    let count = 0;
+    for (const _letter of text) count++;
+    return BigInt(count);
+  };
+  const ofItems = (items: { readonly length: number }): bigint => BigInt(items.length);
+  const ofMap = (map: unknown): bigint => BigInt(mapOf(map)?.size ?? 0);
+  for (const [type, size] of [
+    ["string", ofText],
+    ["bytes", ofItems],
+    ["list", ofItems],
+    ["map", ofMap],
+  ] as const) {
+    env.registerFunction(`${name}(${type}): int`, size);
+    env.registerFunction(`${type}.${name}(): int`, size);
+  }
+}
+
+/** What a search costs depends on both texts. */
+function addSearches(env: Environment): void {
+  env.registerFunction("string.kubernetesMatches(string): bool", matches);
+  env.registerFunction("matches(string, string): bool", matches);
+  env.registerFunction(
+    "string.find(string): string",
+    (text: string, pattern: string) => findAll(text, pattern, 1)[0] ?? "",
   );
+  env.registerFunction("string.findAll(string): list<string>", (text: string, pattern: string) =>
+    findAll(text, pattern, Infinity),
+  );
+  env.registerFunction("string.findAll(string, int): list<string>", (text: string, pattern: string, limit: bigint) =>
+    findAll(text, pattern, limit < 0n ? Infinity : Number(limit)),
+  );
+  env.registerFunction("string.kubernetesContains(string): bool", (text: string, wanted: string) => {
+    spend(Math.ceil(text.length / 10) * Math.ceil(wanted.length / 10));
+    return text.includes(wanted);
+  });
+}
+
+function addStrings(env: Declarations): void {
   env.registerFunction("string.kubernetesLowerAscii(): string", (text: string) =>
     text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase()),
   );
@@ -179,19 +266,16 @@ function addStrings(env: Environment): void {
     substring(text, from, undefined),
   );
   env.registerFunction("string.kubernetesSubstring(int, int): string", substring);
-  env.registerFunction("matches(string, string): bool", (text: string, pattern: string) =>
-    expression(pattern).test(text),
+  env.registerFunction("string.kubernetesStartsWith(string): bool", (text: string, start: string) =>
+    text.startsWith(start),
   );
-  env.registerFunction(
-    "string.find(string): string",
-    (text: string, pattern: string) => allMatches(expression(pattern), text, 1)[0] ?? "",
+  env.registerFunction("string.kubernetesEndsWith(string): bool", (text: string, end: string) => text.endsWith(end));
+  env.registerFunction("string.kubernetesSplit(string): list<string>", (text: string, by: string) =>
+    splitAt(text, by, -1n),
   );
-  env.registerFunction("string.findAll(string): list<string>", (text: string, pattern: string) =>
-    findAll(text, pattern, Infinity),
-  );
-  env.registerFunction("string.findAll(string, int): list<string>", (text: string, pattern: string, limit: bigint) =>
-    findAll(text, pattern, limit < 0n ? Infinity : Number(limit)),
-  );
+  env.registerFunction("string.kubernetesSplit(string, int): list<string>", splitAt);
+  env.registerFunction("list.kubernetesJoin(): string", (parts: readonly unknown[]) => join(parts, ""));
+  env.registerFunction("list.kubernetesJoin(string): string", join);
   env.registerFunction("string.charAt(int): string", (text: string, index: bigint) => {
     const letters = Array.from(text);
     if (index < 0n || index > BigInt(letters.length)) throw new Error(`index out of range: ${index}`);
@@ -209,7 +293,7 @@ function addStrings(env: Environment): void {
   env.registerConstant("strings", "kubernetes.Strings", new Strings());
   env.registerFunction("kubernetes.Strings.quote(string): string", (_strings: Strings, text: string) => quote(text));
   env.registerFunction("string.format(list<dyn>): string", (text: string, values: readonly unknown[]) =>
-    bounded(format(text, values)),
+    spentOn(bounded(format(text, values))),
   );
   env.registerFunction("isURL(string): bool", (text: string) => parseUrl(text) !== undefined);
   env.registerType("kubernetes.URL", { ctor: KubernetesUrl, fields: {} });
@@ -240,6 +324,26 @@ function addStrings(env: Environment): void {
     }
     return query;
   });
+}
+
+/** The parts of a text, as Go's strings.SplitN has them; a negative limit is none. */
+function splitAt(text: string, by: string, limit: bigint): readonly string[] {
+  if (limit === 0n) return [];
+  const parts = by === "" ? Array.from(text) : text.split(by);
+  if (limit < 0n || BigInt(parts.length) <= limit) return parts;
+  const last = Number(limit) - 1;
+  return [...parts.slice(0, last), parts.slice(last).join(by)];
+}
+
+function join(parts: readonly unknown[], by: string): string {
+  let length = by.length * parts.length;
+  for (const part of parts) {
+    if (typeof part !== "string") throw new Error("no such overload: join");
+    length += part.length;
+  }
+  spendOn(parts.length + length);
+  if (length > resultLimit) throw new Error(tooCostly);
+  return parts.join(by);
 }
 
 /** What Go's unicode.IsSpace takes for white space. */
@@ -304,20 +408,29 @@ const escapes: Readonly<Record<string, string>> = {
 export const quote = (text: string): string =>
   `"${Array.from(text.toWellFormed(), (letter) => escapes[letter] ?? letter).join("")}"`;
 
-function addTimes(env: Environment): void {
+function addTimes(env: Declarations): void {
   const [timestamp, duration] = ["google.protobuf.Timestamp", "google.protobuf.Duration"];
   env.registerFunction(`timestamp(${timestamp}): ${timestamp}`, (time: Date) => time);
   env.registerFunction(`kubernetesTimestamp(dyn): ${timestamp}`, timeOf);
   env.registerFunction(`${timestamp}.kubernetesDayOfYear(): int`, (time: Date) => dayOfYear(time, "UTC"));
   env.registerFunction(`${timestamp}.kubernetesDayOfYear(string): int`, dayOfYear);
   env.registerFunction(`duration(${duration}): ${duration}`, (length: unknown) => length);
+  const durationOf = new Environment().registerVariable("text", "string").parse("duration(text)");
+  env.registerFunction(`kubernetesDuration(dyn): ${duration}`, (length: unknown): unknown => {
+    if (typeof length !== "string") return length;
+    if (length.length > longestDuration) throw new Error("type conversion error from 'string' to 'duration'");
+    return durationOf({ text: length });
+  });
   env.registerFunction(`string(${timestamp}): string`, printTime);
   env.registerFunction(`string(${duration}): string`, String);
   env.registerFunction(`int(${timestamp}): int`, (time: Date) => BigInt(Math.floor(time.getTime() / 1000)));
 }
 
+/** The library takes the square of a longer one's length. */
+const longestDuration = 1_000;
+
 /** Conversions: strings are parsed as Go's strconv parses them. */
-function addConversions(env: Environment): void {
+function addConversions(env: Declarations): void {
   const run = (name: string): ParseResult => new Environment().registerVariable("given", "dyn").parse(`${name}(given)`);
   const [double, own] = [run("double"), run("string")];
   env.registerFunction("kubernetesString(dyn): string", (given: unknown): string => {
@@ -381,14 +494,20 @@ function dayOfYear(time: Date, zone: string): bigint {
   return BigInt(Math.round((Date.UTC(year, month - 1, day) - Date.UTC(year, 0, 1)) / 86_400_000));
 }
 
+function matches(text: string, pattern: string): boolean {
+  spendOnMatch(text, pattern);
+  return expression(pattern).test(text);
+}
+
 function findAll(text: string, pattern: string, limit: number): string[] {
+  spendOnMatch(text, pattern);
   return [...allMatches(expression(pattern), text, limit)];
 }
 
 function replace(text: string, old: string, by: string, count: number): string {
   const pieces = text.split(old);
-  if (pieces.length - 1 <= count) return bounded(pieces.join(by));
-  return bounded([...pieces.slice(0, count), pieces.slice(count).join(old)].join(by));
+  const [first, rest] = pieces.length - 1 <= count ? [pieces, []] : [pieces.slice(0, count), pieces.slice(count)];
+  return join(rest.length === 0 ? first : [...first, rest.join(old)], by);
 }
 
 /** `%s %d %f %x %%` of CEL's string extension. */
@@ -525,13 +644,18 @@ const ordered = [
 ];
 const added = ["int", "uint", "double", "google.protobuf.Duration"];
 
-function addLists(env: Environment, use: "check" | "run"): void {
+function addLists(env: Declarations, use: "check" | "run"): void {
   const isSorted = (values: readonly unknown[]): boolean =>
-    values.every((value, index) => index === 0 || compare(values[index - 1], value) <= 0);
+    values.every((value, index) => {
+      spend(1);
+      return index === 0 || compare(values[index - 1], value) <= 0;
+    });
   const min = (values: readonly unknown[]): unknown => extreme(values, -1);
   const max = (values: readonly unknown[]): unknown => extreme(values, 1);
-  const sum = (values: readonly unknown[]): unknown =>
-    values.length === 0 ? 0n : values.reduce((total, value): unknown => plus({ a: total, b: value }));
+  const sum = (values: readonly unknown[]): unknown => {
+    spend(values.length);
+    return values.length === 0 ? 0n : values.reduce((total, value): unknown => plus({ a: total, b: value }));
+  };
   if (use === "check") {
     for (const type of ordered) {
       env.registerFunction(`list<${type}>.isSorted(): bool`, isSorted);
@@ -547,35 +671,34 @@ function addLists(env: Environment, use: "check" | "run"): void {
     env.registerFunction("list.max(): dyn", max);
     env.registerFunction("list.sum(): dyn", sum);
     env.registerFunction("list.kubernetesIndexOf(dyn): int", (values: readonly unknown[], wanted: unknown) =>
-      BigInt(values.findIndex((value) => same(value, wanted))),
+      BigInt(indexIn(values, wanted)),
     );
-    env.registerFunction("list.kubernetesLastIndexOf(dyn): int", (values: readonly unknown[], wanted: unknown) =>
-      BigInt(values.findLastIndex((value) => same(value, wanted))),
-    );
+    env.registerFunction("list.kubernetesLastIndexOf(dyn): int", (values: readonly unknown[], wanted: unknown) => {
+      const found = indexIn(values.toReversed(), wanted);
+      return BigInt(found === -1 ? -1 : values.length - 1 - found);
+    });
   }
   env.registerType("kubernetes.Sets", { ctor: Sets, fields: {} });
   env.registerConstant("sets", "kubernetes.Sets", new Sets());
-  env.registerFunction(
-    "kubernetes.Sets.contains(list, list): bool",
-    (_sets: Sets, all: readonly unknown[], some: readonly unknown[]) => contains(all, some),
-  );
+  for (const name of ["contains", methodFunctions["contains"]])
+    env.registerFunction(
+      `kubernetes.Sets.${name}(list, list): bool`,
+      (_sets: Sets, all: readonly unknown[], some: readonly unknown[]) => contains(all, some),
+    );
   env.registerFunction(
     "kubernetes.Sets.equivalent(list, list): bool",
     (_sets: Sets, a: readonly unknown[], b: readonly unknown[]) => contains(a, b) && contains(b, a),
   );
   env.registerFunction(
     "kubernetes.Sets.intersects(list, list): bool",
-    (_sets: Sets, a: readonly unknown[], b: readonly unknown[]) => {
-      comparable(a, b);
-      return a.some((one) => b.some((other) => same(one, other)));
-    },
+    (_sets: Sets, a: readonly unknown[], b: readonly unknown[]) => a.some((one) => indexIn(b, one) !== -1),
   );
 }
 
 class Sets {}
 
 /** google/cel-go cel/library.go (v0.26). */
-function addOptionals(env: Environment): void {
+function addOptionals(env: Declarations): void {
   const values = (all: readonly Optional[]): readonly unknown[] =>
     all.flatMap((one) => (one.hasValue() ? [one.value()] : []));
   const at = (all: readonly unknown[], index: number): Optional =>
@@ -608,12 +731,25 @@ function isZero(value: unknown): boolean {
 function compare(a: unknown, b: unknown): number {
   if (a instanceof Date && b instanceof Date) return a.getTime() - b.getTime();
   if (a instanceof Uint8Array && b instanceof Uint8Array) return compare(bytesToHex(a), bytesToHex(b));
-  const [left, right] = [a as string, b as string];
+  if (typeof a === "string" && typeof b === "string") return compareTexts(a, b);
+  const [left, right] = [a as bigint, b as bigint];
   return left < right ? -1 : left > right ? 1 : 0;
+}
+
+/** The order of two texts by their code points, which is also that of their bytes. */
+function compareTexts(a: string, b: string): number {
+  const shorter = Math.min(a.length, b.length);
+  spendOn(shorter);
+  if (a === b) return 0;
+  let at = 0;
+  while (at < shorter && a.charCodeAt(at) === b.charCodeAt(at)) at++;
+  // Where one of them ends, or in the second half of a pair whose first half they share: code units decide.
+  return (a.codePointAt(at) ?? -1) - (b.codePointAt(at) ?? -1);
 }
 
 function extreme(values: readonly unknown[], sign: number): unknown {
   if (values.length === 0) throw new Error(`${sign < 0 ? "min" : "max"} called on empty list`);
+  spend(values.length);
   return values.reduce((best, value) => (compare(value, best) * sign > 0 ? value : best));
 }
 
@@ -649,7 +785,7 @@ const namedFormats: Readonly<Record<string, NameRule>> = {
   datetime: (text) => (isTimestamp(text) ? [] : ["invalid datetime"]),
 };
 
-function addNamedFormats(env: Environment): void {
+function addNamedFormats(env: Declarations): void {
   env.registerType("kubernetes.FormatNamespace", { ctor: FormatNamespace, fields: {} });
   env.registerType("kubernetes.NamedFormat", { ctor: NamedFormat, fields: {} });
   env.registerConstant("format", "kubernetes.FormatNamespace", new FormatNamespace());
@@ -761,7 +897,7 @@ function printAddress({ value, bits }: Address): string {
 
 class IpFunctions {}
 
-function addAddresses(env: Environment): void {
+function addAddresses(env: Declarations): void {
   env.registerType("net.IP", { ctor: Address, fields: {} });
   env.registerType("net.CIDR", { ctor: AddressBlock, fields: {} });
   env.registerFunction("isIP(string): bool", (text: string) => parseAddress(text) !== undefined);
@@ -829,7 +965,7 @@ class Quantity implements Comparable {
   }
 }
 
-function addQuantities(env: Environment): void {
+function addQuantities(env: Declarations): void {
   env.registerType("kubernetes.Quantity", { ctor: Quantity, fields: {} });
   env.registerFunction("isQuantity(string): bool", (text: string) => parseQuantity(text) !== undefined);
   env.registerFunction("quantity(string): kubernetes.Quantity", (text: string) => {
@@ -880,7 +1016,7 @@ function addQuantities(env: Environment): void {
   );
 }
 
-function addVersions(env: Environment): void {
+function addVersions(env: Declarations): void {
   const read = (text: string, normalize: boolean): Semver | undefined =>
     parseSemver(normalize ? normalizedSemver(text) : text);
   const semver = (text: string, normalize: boolean): Semver => {

@@ -1,5 +1,6 @@
 import { type ASTNode, type Environment, Optional } from "@marcbachmann/cel-js";
 import { isList } from "../json-values.ts";
+import { spend } from "./cel-cost.ts";
 import { mapOf } from "./cel-equality.ts";
 
 // What the library hands to a macro of ours, as far as macros use it.
@@ -41,6 +42,8 @@ interface Call {
 }
 
 interface Macro {
+  /** Whether the evaluation may be a promise: false makes the library faster. */
+  readonly async?: boolean;
   typeCheck(checker: Checker, macro: unknown, scope: Scope): Type;
   evaluate(evaluator: Evaluator, macro: unknown, scope: Scope): unknown;
 }
@@ -149,6 +152,7 @@ export function addMacros(env: Environment): void {
       env.registerFunction(`list.${name}(ast, ast, ast, ast): dyn`, (call: Call) => overPairs(name, macro, call));
   }
   env.registerFunction(`${hasName}(ast): bool`, presence);
+  env.registerFunction(`${stepName}(ast, ast): dyn`, step);
   env.registerFunction("optional.optMap(ast, ast): dyn", (call: Call) => withValue("optMap", call));
   env.registerFunction("optional.optFlatMap(ast, ast): dyn", (call: Call) => withValue("optFlatMap", call));
 }
@@ -235,6 +239,26 @@ function presence({ args }: Call): Macro {
       const map = mapOf(value);
       if (map === undefined) throw new Error("no such overload: has");
       return map.has(field);
+    },
+  };
+}
+
+/**
+ * The macro around a part of an expression that may be evaluated any number of times, or not at all: it charges what the
+ * part costs each time, its first argument.
+ */
+export const stepName = "kubernetesStep";
+
+function step({ args }: Call): Macro {
+  const [cost, part] = [argument(args, 0), argument(args, 1)];
+  if (cost.op !== "value" || typeof cost.args !== "bigint") throw new Error("the cost of a step must be a number");
+  const units = Number(cost.args);
+  return {
+    async: false,
+    typeCheck: (checker, _macro, scope) => checker.check(part, scope),
+    evaluate(evaluator, _macro, scope) {
+      spend(units);
+      return evaluator.run(part, scope);
     },
   };
 }

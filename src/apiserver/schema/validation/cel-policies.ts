@@ -2,9 +2,9 @@ import type { ParseResult } from "@marcbachmann/cel-js";
 import type { FieldError } from "../contract.ts";
 import { duplicate, invalid, required } from "../field-errors.ts";
 import { isList, isObject, type JsonObject } from "../json-values.ts";
-import { tooCostly } from "./cel-equality.ts";
-import { compilePolicyExpression, evaluate, isTooCostly, type LoopCost } from "./cel-expression.ts";
-import { convert, converted, toCel } from "./cel-values.ts";
+import { type Budget, conditionsLimit, isSpent, objectLimit } from "./cel-cost.ts";
+import { compilePolicyExpression, evaluate } from "./cel-expression.ts";
+import { toCel } from "./cel-values.ts";
 
 /** What admission policies judge. All values are plain JSON; absent ones are null in expressions. */
 export interface PolicyInput {
@@ -15,23 +15,16 @@ export interface PolicyInput {
 }
 
 /** A request as expressions see it: read once, however many policies and parameters judge it. */
-export interface PolicyRequest {
-  readonly values: Readonly<Record<keyof PolicyInput, unknown>>;
-  readonly elements: number;
-}
+export type PolicyRequest = Readonly<Record<keyof PolicyInput, unknown>>;
 
 /** Reads a request for the policies that judge it. Afterwards changes of its objects are not seen. */
-export function policyRequest(input: PolicyInput): PolicyRequest {
-  const counter = { elements: 0 };
-  const read = (value: unknown) => converted(value ?? null, undefined, counter);
-  const { object, oldObject, request, namespaceObject } = input;
-  const values = {
-    object: read(object),
-    oldObject: read(oldObject),
-    request: read(request),
-    namespaceObject: read(namespaceObject),
+export function policyRequest({ object, oldObject, request, namespaceObject }: PolicyInput): PolicyRequest {
+  return {
+    object: toCel(object ?? null),
+    oldObject: toCel(oldObject ?? null),
+    request: toCel(request ?? null),
+    namespaceObject: toCel(namespaceObject ?? null),
   };
-  return { values, elements: counter.elements };
 }
 
 export type PolicyDecision =
@@ -59,16 +52,22 @@ export type PolicyCompilation =
 
 interface Expression {
   readonly run: ParseResult;
-  readonly cost: LoopCost;
 }
 
-/** Evaluates an expression over values with so many elements, unless its loops would look at too many. */
-function evaluateWithin(
-  { run, cost }: Expression,
-  context: Record<string, unknown>,
-  elements: number,
-): ReturnType<typeof evaluate> {
-  return isTooCostly(cost, elements) ? { verdict: "failed", message: tooCostly } : evaluate(run, context);
+type Result =
+  | { readonly verdict: "evaluated"; readonly value: unknown }
+  | { readonly verdict: "failed" | "unaffordable"; readonly message: string };
+
+/** Evaluates an expression at the expense of a budget. */
+function evaluateWithin({ run }: Expression, context: Record<string, unknown>, budget: Budget): Result {
+  const result = evaluate(run, context);
+  budget.left -= result.cost;
+  if (isSpent(budget))
+    return {
+      verdict: "unaffordable",
+      message: "validation failed due to running out of cost budget, no further validation rules will be run",
+    };
+  return result.verdict === "evaluated" ? result : { verdict: "failed", message: result.message };
 }
 
 interface Named extends Expression {
@@ -100,7 +99,7 @@ export function compileAdmissionPolicy(spec: unknown): PolicyCompilation {
     const compiled = compilePolicyExpression(text, wanted);
     if (compiled.verdict === "compiled") {
       const undeclared = absent.find((name) => compiled.mentions.has(name));
-      if (undeclared === undefined) return { run: compiled.run, cost: compiled.cost };
+      if (undeclared === undefined) return { run: compiled.run };
       const column = text.indexOf(undeclared);
       errors.push(
         invalid(
@@ -172,27 +171,25 @@ function decide(
   conditions: readonly Named[],
   validations: readonly Validation[],
 ): PolicyDecision {
-  const given = convert(params ?? null, undefined);
-  const context: Record<string, unknown> = { ...request.values, params: given.value };
-  const elements = request.elements + given.elements;
-  context["variables"] = lazily(variables, context, elements);
+  const context: Record<string, unknown> = { ...request, params: toCel(params ?? null) };
+  const budgets = { ofConditions: { left: conditionsLimit }, ofValidations: { left: objectLimit } };
   // Conditions are asked before the namespace is looked up: k8s.io/apiserver
   // pkg/admission/plugin/policy/validating/validator.go (master).
-  const before = { ...context, namespaceObject: toCel({}) };
+  const before: Record<string, unknown> = { ...context, namespaceObject: toCel({}) };
+  context["variables"] = lazily(variables, context, budgets.ofValidations);
+  before["variables"] = lazily(variables, before, budgets.ofConditions);
   for (const condition of conditions) {
-    const { expression } = condition;
-    const result = evaluateWithin(condition, before, elements);
-    if (result.verdict === "failed")
-      return { verdict: "failed", message: `expression '${expression}' resulted in error: ${result.message}` };
+    const result = evaluateWithin(condition, before, budgets.ofConditions);
+    if (result.verdict !== "evaluated") return failed(condition, result);
     if (result.value !== true) return { verdict: "skipped" };
   }
   for (const validation of validations) {
     const { expression, message, messageExpression, reason } = validation;
-    const result = evaluateWithin(validation, context, elements);
-    if (result.verdict === "failed")
-      return { verdict: "failed", message: `expression '${expression}' resulted in error: ${result.message}` };
+    const result = evaluateWithin(validation, context, budgets.ofValidations);
+    if (result.verdict !== "evaluated") return failed(validation, result);
     if (result.value === true) continue;
-    const said = messageExpression === undefined ? undefined : evaluateWithin(messageExpression, context, elements);
+    const said =
+      messageExpression === undefined ? undefined : evaluateWithin(messageExpression, context, budgets.ofValidations);
     const spoken =
       said?.verdict === "evaluated" &&
       typeof said.value === "string" &&
@@ -205,16 +202,26 @@ function decide(
   return { verdict: "allowed" };
 }
 
+function failed(
+  { expression }: { readonly expression: string },
+  { verdict, message }: Exclude<Result, { readonly verdict: "evaluated" }>,
+): PolicyDecision {
+  const text = verdict === "unaffordable" ? message : `expression '${expression}' resulted in error: ${message}`;
+  return { verdict: "failed", message: text };
+}
+
 /** Variables are computed when first read, once; a failing one fails its reader. */
-function lazily(variables: readonly Named[], context: Record<string, unknown>, elements: number): JsonObject {
+function lazily(variables: readonly Named[], context: Record<string, unknown>, budget: Budget): JsonObject {
   const holder: JsonObject = {};
-  for (const { name, run, cost } of variables) {
+  for (const variable of variables) {
     let known: { readonly value: unknown } | undefined;
-    Object.defineProperty(holder, name, {
+    Object.defineProperty(holder, variable.name, {
       enumerable: true,
       get(): unknown {
-        if (isTooCostly(cost, elements)) throw new Error(tooCostly);
-        known ??= { value: run(context) as unknown };
+        if (known !== undefined) return known.value;
+        const result = evaluateWithin(variable, context, budget);
+        if (result.verdict !== "evaluated") throw new Error(result.message);
+        known = result;
         return known.value;
       },
     });

@@ -7,11 +7,6 @@ import { isObjectMeta, objectMeta, string } from "../schema-parts.ts";
 import { markList } from "./cel-equality.ts";
 import { kubernetesEnvironment } from "./cel-functions.ts";
 
-export interface Converted {
-  readonly value: unknown;
-  readonly elements: number;
-}
-
 /** Words that are no names in CEL; a property so called is written `__word__`. */
 const reserved = new Set([
   "true",
@@ -61,26 +56,15 @@ export function rulePropertiesOf(schema: Schema): Readonly<Record<string, Schema
 }
 
 /**
- * A JSON value as CEL sees it under a schema: whole numbers are integers (BigInt) unless the schema says `number`,
+ * A JSON value as CEL sees it, under a schema if it has one: whole numbers are integers (BigInt) unless the schema says `number`,
  * formatted strings are times, durations and bytes, names of properties are escaped. Objects are Maps: the library
  * takes a plain one for something else if it has a key `constructor`.
  */
-export function convert(value: unknown, schema: Schema | undefined): Converted {
-  const counter = { elements: 0 };
-  return { value: converted(value, schema, counter), elements: counter.elements };
-}
-
-/** An untyped JSON value as CEL sees it. */
-export function toCel(value: unknown): unknown {
-  return converted(value, undefined, { elements: 0 });
-}
-
-export function converted(value: unknown, schema: Schema | undefined, counter: { elements: number }): unknown {
-  counter.elements++;
+export function toCel(value: unknown, schema?: Schema): unknown {
   if (typeof value === "number") return schema?.type !== "number" && Number.isInteger(value) ? BigInt(value) : value;
   if (typeof value === "string") return schema?.format === undefined ? value : formatted(value, schema.format);
   if (isList(value)) {
-    const list = value.map((item) => converted(item, schema?.items, counter));
+    const list = value.map((item) => toCel(item, schema?.items));
     const keys = schema?.["x-kubernetes-list-map-keys"];
     if (schema?.["x-kubernetes-list-type"] === "set") markList(list, { kind: "set" });
     else if (schema?.["x-kubernetes-list-type"] === "map" && keys !== undefined)
@@ -93,8 +77,8 @@ export function converted(value: unknown, schema: Schema | undefined, counter: {
   const rest = isObject(schema?.additionalProperties) ? (schema.additionalProperties as Schema) : undefined;
   for (const key of Object.keys(value)) {
     if (properties !== undefined && Object.hasOwn(properties, key))
-      result.set(escapeName(key), converted(value[key], properties[key], counter));
-    else result.set(key, converted(value[key], rest, counter));
+      result.set(escapeName(key), toCel(value[key], properties[key]));
+    else result.set(key, toCel(value[key], rest));
   }
   return result;
 }

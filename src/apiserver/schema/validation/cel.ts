@@ -2,8 +2,9 @@ import { Optional } from "@marcbachmann/cel-js";
 import type { FieldError, Schema, ValidationRule } from "../contract.ts";
 import { child, duplicate, forbidden, invalid, notSupported, required } from "../field-errors.ts";
 import { isObject, type JsonObject } from "../json-values.ts";
-import { compileRuleExpression, evaluate, isTooCostly } from "./cel-expression.ts";
-import { convert, type Converted } from "./cel-values.ts";
+import { type Budget, isSpent } from "./cel-cost.ts";
+import { compileRuleExpression, evaluate, type Evaluation } from "./cel-expression.ts";
+import { toCel } from "./cel-values.ts";
 
 /** A broken rule: the error and the steps from the value that carries the rule to the field that is meant. */
 export interface RuleFinding {
@@ -15,8 +16,11 @@ export interface RuleFinding {
 
 /** The rules of one node of a schema. */
 export interface CompiledRules {
-  /** `old` undefined: the value is new, transition rules are skipped. */
-  run(value: unknown, old: unknown, path: string): readonly RuleFinding[];
+  /**
+   * `old` undefined: the value is new, transition rules are skipped. The rules of an object share a budget; once it is
+   * spent, one finding says so, and no other rule is asked.
+   */
+  run(value: unknown, old: unknown, path: string, budget: Budget): readonly RuleFinding[];
 }
 
 /**
@@ -28,18 +32,23 @@ export function compileRules(schema: Schema): CompiledRules | undefined {
   if (rules === undefined || rules.length === 0) return undefined;
   let compiled: readonly CompiledRule[] | undefined;
   return {
-    run(value, old, path) {
+    run(value, old, path, budget) {
+      if (isSpent(budget)) return [];
       compiled ??= rules.map((rule) => compileRule(rule, schema));
       const input: RuleInput = {
-        self: convert(value, schema),
-        oldSelf: old === undefined ? undefined : convert(old, schema),
+        self: toCel(value, schema),
+        oldSelf: old === undefined ? undefined : toCel(old, schema),
         type: schema.type ?? "object",
         path,
+        budget,
       };
-      return compiled.flatMap((rule) => {
+      const findings: RuleFinding[] = [];
+      for (const rule of compiled) {
         const finding = rule(input);
-        return finding === undefined ? [] : [finding];
-      });
+        if (finding !== undefined) findings.push(finding);
+        if (isSpent(budget)) break;
+      }
+      return findings;
     },
   };
 }
@@ -112,10 +121,12 @@ export function ruleProblems(schema: Schema, path: string): readonly FieldError[
 }
 
 interface RuleInput {
-  readonly self: Converted;
-  readonly oldSelf: Converted | undefined;
+  readonly self: unknown;
+  /** Undefined: the value is new. */
+  readonly oldSelf: unknown;
   readonly type: string;
   readonly path: string;
+  readonly budget: Budget;
 }
 
 type CompiledRule = (input: RuleInput) => RuleFinding | undefined;
@@ -134,7 +145,9 @@ function compileRule(rule: ValidationRule, schema: Schema): CompiledRule {
         });
   const fixed = rule.message === undefined || rule.message === "" ? `failed rule: ${rule.rule.trim()}` : rule.message;
   const steps = rule.fieldPath === undefined || rule.fieldPath === "" ? [] : (fieldSteps(rule.fieldPath, schema) ?? []);
-  return ({ self, oldSelf, type, path }) => {
+  const spoken = rule.message?.trim() ?? "";
+  const named = spoken === "" ? rule.rule.trim() : spoken;
+  return ({ self, oldSelf, type, path, budget }) => {
     if (compiled.verdict === "refused")
       return {
         error: invalid(joined(path, []), type, `rule compile error: ${compiled.message}`),
@@ -143,34 +156,17 @@ function compileRule(rule: ValidationRule, schema: Schema): CompiledRule {
       };
     const transition = compiled.mentions.has("oldSelf");
     if (transition && oldSelf === undefined && rule.optionalOldSelf !== true) return undefined;
-    const elements = self.elements + (oldSelf?.elements ?? 0);
-    const costs = message?.verdict === "compiled" ? [compiled.cost, message.cost] : [compiled.cost];
-    if (costs.some((cost) => isTooCostly(cost, elements))) {
-      return {
-        error: invalid(
-          joined(path, []),
-          type,
-          `validation rule ${JSON.stringify(rule.rule)} exceeded the cost budget: no further validation rules will be run`,
-        ),
-        steps: [],
-        transition,
-      };
-    }
-    const context: Record<string, unknown> = { self: self.value };
+    const context: Record<string, unknown> = { self };
     if (rule.optionalOldSelf === true)
-      context["oldSelf"] = oldSelf === undefined ? Optional.none() : Optional.of(oldSelf.value);
-    else if (oldSelf !== undefined) context["oldSelf"] = oldSelf.value;
-    const result = evaluate(compiled.run, context);
-    if (result.verdict === "failed")
-      return {
-        error: invalid(joined(path, []), type, `${result.message} evaluating rule: ${fixed}`),
-        steps: [],
-        transition,
-      };
+      context["oldSelf"] = oldSelf === undefined ? Optional.none() : Optional.of(oldSelf);
+    else if (oldSelf !== undefined) context["oldSelf"] = oldSelf;
+    const result = charge(evaluate(compiled.run, context), budget);
+    if (result.verdict !== "evaluated")
+      return { error: invalid(joined(path, []), type, problemOf(result, named)), steps: [], transition };
     if (result.value === true) return undefined;
     let detail = fixed;
     if (message?.verdict === "compiled") {
-      const said = evaluate(message.run, context);
+      const said = charge(evaluate(message.run, context), budget);
       if (
         said.verdict === "evaluated" &&
         typeof said.value === "string" &&
@@ -181,6 +177,29 @@ function compileRule(rule: ValidationRule, schema: Schema): CompiledRule {
     }
     return { error: ruleError(rule.reason, joined(path, steps), type, detail), steps, transition };
   };
+}
+
+/** An expression that cost more than was left, or more than one may cost, spends the whole budget. */
+function charge(result: Evaluation, budget: Budget): Evaluation | { readonly verdict: "unaffordable" } {
+  budget.left = result.verdict === "exceeded" ? -1 : budget.left - result.cost;
+  return isSpent(budget) && result.verdict !== "exceeded" ? { verdict: "unaffordable" } : result;
+}
+
+/** Why a rule could not be judged. @param named the rule, as errors name it. */
+function problemOf(
+  result: { readonly verdict: "unaffordable" } | { readonly verdict: "failed" | "exceeded"; readonly message: string },
+  named: string,
+): string {
+  switch (result.verdict) {
+    case "unaffordable":
+      return "validation failed due to running out of cost budget, no further validation rules will be run";
+    case "exceeded":
+      return `'${result.message}': no further validation rules will be run due to call cost exceeds limit for rule: ${named}`;
+    case "failed":
+      return result.message.startsWith("no such overload")
+        ? `'${result.message}': call arguments did not match a supported operator, function or macro signature for rule: ${named}`
+        : `${result.message} evaluating rule: ${named}`;
+  }
 }
 
 function ruleError(reason: string | undefined, path: string, type: string, detail: string): FieldError {

@@ -1,4 +1,5 @@
 import { canonicalJson } from "../../../core/text/canonical-json.ts";
+import { type Budget, objectLimit } from "./cel-cost.ts";
 import { compileRules, type CompiledRules } from "./cel.ts";
 import { canonicalise, undecodable } from "../merge/canonicalise.ts";
 import type { CompiledSchema, FieldError, KubeObject, Schema } from "../contract.ts";
@@ -249,7 +250,7 @@ function validateObject(root: Node, object: KubeObject, before: KubeObject | und
       ];
     } else {
       const ruled: Walk = { steps: [], findings: [] };
-      runRules(root, object, before, ruled);
+      runRules(root, object, before, { walk: ruled, budget: { left: objectLimit } });
       findings = [...findings, ...ratchet(root, ruled.findings, object, before)];
     }
   }
@@ -606,10 +607,16 @@ function checkCombinations(node: Node, value: unknown, walk: Walk): void {
   }
 }
 
-function runRules(node: Node, value: unknown, old: unknown, walk: Walk): void {
+interface RuledWalk {
+  readonly walk: Walk;
+  readonly budget: Budget;
+}
+
+function runRules(node: Node, value: unknown, old: unknown, ruled: RuledWalk): void {
   if (!node.hasRules || value === null) return;
+  const { walk, budget } = ruled;
   if (node.rules !== undefined) {
-    for (const { error, steps, transition } of node.rules.run(value, old, printPath(walk.steps))) {
+    for (const { error, steps, transition } of node.rules.run(value, old, printPath(walk.steps), budget)) {
       walk.findings.push({ steps: [...walk.steps, ...steps], error, transition });
     }
   }
@@ -618,14 +625,14 @@ function runRules(node: Node, value: unknown, old: unknown, walk: Walk): void {
       const child = childOf(node, key);
       if (child?.hasRules !== true) continue;
       walk.steps.push(key);
-      runRules(child, value[key], isObject(old) ? own(old, key) : undefined, walk);
+      runRules(child, value[key], isObject(old) ? own(old, key) : undefined, ruled);
       walk.steps.pop();
     }
   } else if (isList(value) && node.items?.hasRules === true) {
     const { items } = node;
     value.forEach((item, index) => {
       walk.steps.push(index);
-      runRules(items, item, isList(old) ? correlate(node.schema, item, old) : undefined, walk);
+      runRules(items, item, isList(old) ? correlate(node.schema, item, old) : undefined, ruled);
       walk.steps.pop();
     });
   }
