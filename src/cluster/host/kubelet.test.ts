@@ -205,6 +205,31 @@ test("[cluster-admission-5] pods that never ran take no place while they are del
   );
 });
 
+test("[cluster-admission-7] of pods that never ran a few are deleted at a time, and all of them in the end", async () => {
+  const { create, start, seen, kube, holdDeletions } = await machine(1);
+  await start();
+  await create("a");
+  expect(await seen(["a"])).toEqual(["Running"]);
+  const names = Array.from({ length: 60 }, (_, i) => `p${i}`);
+  await Promise.all(names.map((name) => create(name)));
+  expect(new Set(await seen(names))).toEqual(new Set(["Failed"]));
+  const held = names.map(holdDeletions);
+  const begun = () => held.filter((each) => each.asked()).length;
+  for (const name of names) await kube.delete(kubernetes.Pod, { name, namespace: "default" });
+  await untilSeen("some deletions are on their way", begun, (count) => count >= 16, { everyMs: 20 });
+  // Whatever else there is for the kubelet to do comes after all of these.
+  await create("last");
+  expect(await seen(["last"])).toEqual(["Failed"]);
+  expect(begun()).toBe(16);
+  for (const each of held) each.go();
+  await untilSeen(
+    "all are gone",
+    async () => (await kube.list(kubernetes.Pod, { namespace: "default" })).items.map(({ metadata }) => metadata.name),
+    (left) => left.length === 2,
+    { seconds: 60 },
+  );
+});
+
 test("[cluster-admission-6] a pod that ran is kept, also if a machine takes no such pod any more", () => {
   const containers = Array.from({ length: podLimits.containers + 1 }, (_, i) => ({ name: `c${i}`, image: "x" }));
   const large = (status: Pod["status"]): Pod => ({

@@ -54,6 +54,8 @@ const shuttingDown: Readiness = { ready: false, reason: "KubeletNotReady", messa
 /** How often the node renews its lease, and how often it writes its status all the same. */
 const heartbeatMs = 10_000;
 const statusMs = 300_000;
+/** Pods that never ran here, and whose deletion is under way at the same time. */
+const unstartedAtOnce = 16;
 
 /** The kubelet of a machine in a folder: its Node and Lease, its pods, and their logs. Made once it is a member. */
 export class Kubelet {
@@ -74,6 +76,9 @@ export class Kubelet {
   /** Those of {@link #rejected} whose objects do not say it yet. */
   readonly #rejections = new Map<string, { readonly pod: Pod; readonly rejection: Rejection }>();
   #isRejecting = false;
+  /** Pods that never ran here and are being deleted, by uid, whose deletion has not begun. */
+  readonly #unstarted = new Map<string, Pod>();
+  #endingUnstarted = 0;
   /** Its pods are listed: those of an incomplete list would be admitted in the order of the list. */
   #isComplete = false;
   /** It has begun since its last stop, and knows from its configuration how many pods it may run. */
@@ -118,6 +123,7 @@ export class Kubelet {
     const all = [...this.#workers.values()];
     this.#workers.clear();
     this.#ended.clear();
+    this.#unstarted.clear();
     await Promise.all(all.map((worker) => worker.stop(graceMs)));
     await Promise.all(this.#terminating.values());
   }
@@ -145,14 +151,17 @@ export class Kubelet {
     const pod = this.#pods.get(key);
     if (pod?.metadata.uid !== this.#rejected.get(key)) this.#rejected.delete(key);
     for (const [uid, worker] of this.#workers)
-      if (pod?.metadata.uid !== uid && worker.key === key) this.#end(uid, worker, "unreported");
+      if (pod?.metadata.uid !== uid && worker.key === key) void this.#end(uid, worker, "unreported");
     if (pod === undefined) return;
     const uid = pod.metadata.uid ?? "";
     const known = this.#workers.get(uid);
     if (pod.metadata.deletionTimestamp !== undefined) {
-      const worker = known ?? new PodWorker(pod, this.#workerOptions);
-      worker.update(pod);
-      this.#end(uid, worker, "reported");
+      known?.update(pod);
+      if (known !== undefined) void this.#end(uid, known, "reported");
+      else if (!this.#terminating.has(uid)) {
+        this.#unstarted.set(uid, pod);
+        this.#endUnstarted();
+      }
       return;
     }
     if (pod.status?.phase === "Succeeded" || pod.status?.phase === "Failed") {
@@ -214,11 +223,25 @@ export class Kubelet {
     );
   }
 
+  /** A few at a time: there may be tens of thousands. */
+  #endUnstarted(): void {
+    for (const [uid, pod] of this.#unstarted) {
+      if (this.#endingUnstarted >= unstartedAtOnce) return;
+      this.#unstarted.delete(uid);
+      this.#endingUnstarted += 1;
+      void this.#end(uid, new PodWorker(pod, this.#workerOptions), "reported").finally(() => {
+        this.#endingUnstarted -= 1;
+        this.#endUnstarted();
+      });
+    }
+  }
+
   /** Ends a pod; one whose object is still there is `reported` as ended. */
-  #end(uid: string, worker: PodWorker, how: "reported" | "unreported"): void {
+  #end(uid: string, worker: PodWorker, how: "reported" | "unreported"): Promise<void> {
     if (this.#workers.delete(uid) && !this.#ended.has(uid)) this.#leaving.add(uid);
     this.#ended.delete(uid);
-    if (this.#terminating.has(uid)) return;
+    const before = this.#terminating.get(uid);
+    if (before !== undefined) return before;
     const work = this.#untilTaken("pod not ended, trying again", () =>
       how === "reported" ? worker.terminate() : worker.stop(0),
     ).finally(() => {
@@ -227,6 +250,7 @@ export class Kubelet {
       worker.forget();
     });
     this.#terminating.set(uid, work);
+    return work;
   }
 
   async #heartbeat(): Promise<void> {
