@@ -43,6 +43,8 @@ async function newMachine(isLinked = false): Promise<UnitMachine> {
 
 const section = (lines: string) => `[Service]\nExecStart=/bin/x\n[Install]\n${lines}\n`;
 
+const drop = "[Install]\nWantedBy=drop.target\n";
+
 describe("a machine that had other units before", () => {
   test.for<{ readonly title: string; readonly history: readonly (readonly UnitWanted[])[] }>([
     {
@@ -58,6 +60,27 @@ describe("a machine that had other units before", () => {
       history: [
         [{ name: "on.service", enabled: true, contents: section("WantedBy=x.target") }],
         [{ name: "on.service", mask: true }],
+      ],
+    },
+    {
+      title: "an instance loses a drop-in that hid one of its template",
+      history: [
+        [
+          {
+            name: "own@.service",
+            contents: section("WantedBy=m.target"),
+            dropins: [{ name: "10.conf", contents: drop }],
+          },
+          { name: "own@i.service", enabled: true, dropins: [{ name: "10.conf", contents: "[Service]\nNice=1\n" }] },
+        ],
+        [
+          {
+            name: "own@.service",
+            contents: section("WantedBy=m.target"),
+            dropins: [{ name: "10.conf", contents: drop }],
+          },
+          { name: "own@i.service", enabled: true },
+        ],
       ],
     },
     {

@@ -187,23 +187,33 @@ function unitFacts(name: string, known: Known): UnitFacts {
   };
 }
 
-/** Drop-ins that have an [Install] section, by the names of the units' files: their paths and contents, in one text. */
+/** Drop-ins that count for [Install] sections, by the names of the units' files: their paths and contents, in one text. */
 type InstallDropins = ReadonlyMap<string, string>;
 
+/** Those that have such a section, and those of an instance that hide one of its template. */
 function installDropins(config: NodeConfig | undefined): InstallDropins | undefined {
   if (config === undefined) return undefined;
-  const dropins = new Map<string, string[]>();
+  const dropins = new Map<string, Map<string, { readonly isInstall: boolean; readonly text: string }>>();
   for (const [path, entry] of config.entries) {
-    const [, file] = /^\/etc\/systemd\/system\/([^/]+)\.d\//.exec(path) ?? [];
-    if (file === undefined || entry.kind !== "file" || textOf(entry.contents)?.includes("[Install]") !== true) continue;
-    const known = dropins.get(file) ?? [];
+    const [, file, name] = /^\/etc\/systemd\/system\/([^/]+)\.d\/(.+)$/.exec(path) ?? [];
+    if (file === undefined || name === undefined || entry.kind !== "file") continue;
+    const known = dropins.get(file) ?? new Map<string, { readonly isInstall: boolean; readonly text: string }>();
     dropins.set(file, known);
-    known.push(`${path} ${entry.digest}`);
+    const isInstall = textOf(entry.contents)?.includes("[Install]") === true;
+    known.set(name, { isInstall, text: `${path} ${entry.digest}` });
   }
-  return new Map([...dropins].map(([file, each]) => [file, each.join()]));
+  const counted = new Map<string, string>();
+  for (const [file, each] of dropins) {
+    const hidden = templateOf(file) === file ? undefined : dropins.get(templateOf(file));
+    const texts = [...each].flatMap(([name, { isInstall, text }]) =>
+      isInstall || hidden?.get(name)?.isInstall === true ? [text] : [],
+    );
+    if (texts.length > 0) counted.set(file, texts.join());
+  }
+  return counted;
 }
 
-/** Whether drop-ins that have an [Install] section differ. */
+/** Whether drop-ins that count for [Install] sections differ. */
 const hasOtherDropins = (name: string, { before, after }: Known["dropins"]): boolean =>
   before !== undefined && [name, templateOf(name)].some((file) => before.get(file) !== after?.get(file));
 
