@@ -156,6 +156,12 @@ describe("admission of MachineConfigs", () => {
     expect((await review("KubeletConfig", kubelet({ imageGCHighThresholdPercent: 101 }), kubelet({}))).allowed).toBe(
       false,
     );
+    const elsewhere = kubelet({ podPidsLimit: 1000 });
+    const others = {
+      ...elsewhere,
+      spec: { ...elsewhere.spec, machineConfigPoolSelector: { matchLabels: { a: "b" } } },
+    };
+    expect((await review("KubeletConfig", others, kubelet({}))).allowed).toBe(false);
     const runtime = (more: object) =>
       settings("ContainerRuntimeConfig", { containerRuntimeConfig: { pidsLimit: 3, ...more } });
     expect((await review("ContainerRuntimeConfig", runtime({ logLevel: "debug" }))).allowed).toBe(false);
@@ -304,6 +310,11 @@ describe("the plan of a change", () => {
     expect(answer.allowed).toBe(true);
     expect(answer.warnings).toContainEqual(expect.stringMatching(/^pool worker would not render: 70-notes/));
     expect((await ask({ object: notes("72-notes", "/etc/notes/tomorrow") }, standing)).allowed).toBe(false);
+    const entry = (path: string) => ({ path, contents: { source: "data:,n" } });
+    const spec = {
+      config: { ignition: { version: "3.4.0" }, storage: { files: ["/etc/first", "/etc/notes/today"].map(entry) } },
+    };
+    expect((await ask({ object: { ...second, spec }, oldObject: second }, standing)).allowed).toBe(true);
   });
 
   test("a pool that newly selects such MachineConfigs is refused, and one that changes otherwise is not [admission-together-2]", async () => {

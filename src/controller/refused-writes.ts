@@ -139,6 +139,6 @@ export function reportNotWritten(
   report({
     about: node,
     notice: "MachineNotWritten",
-    message: `The API server refuses what is written of ${name}, so that it gets no target: its objects are too large, or name what cannot exist, or change faster than they are written; the controller's log has the answer`,
+    message: `The API server refuses what is written of ${name}, so that it gets nothing new: its objects are too large, or name what cannot exist, or change faster than they are written; the controller's log has the answer`,
   });
 }

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { allMatches, compileExpression } from "./regular-expressions.ts";
+import { allMatches, compiledSize, compileExpression } from "./regular-expressions.ts";
 
 test.for<[string, readonly string[], readonly string[]]>([
   ["^[a-z]+$", ["abc"], ["ABC"]],
@@ -41,4 +41,17 @@ test("all matches are found in their order, up to a limit", () => {
   expect(allMatches(compiled.expression, "a1b22c333", 10)).toEqual(["1", "22", "333"]);
   expect(allMatches(compiled.expression, "a1b22c333", 2)).toEqual(["1", "22"]);
   expect(allMatches(compiled.expression, "abc", 10)).toEqual([]);
+});
+
+test.for([
+  ["abc", 3],
+  ["x{3}", 3],
+  ["x{2,5}y", 6],
+  ["(ab){10}", 40],
+  ["((a{10}){10}){2}", 244],
+  ["[a-z{}]{4}", 4],
+  ["[]a]{2}\\{3\\p{Greek}{2}", 6],
+  ["(", 0],
+] as const)("%s becomes about %i instructions [apiserver-expressions-9]", ([pattern, size]) => {
+  expect(compiledSize(pattern)).toBe(size);
 });

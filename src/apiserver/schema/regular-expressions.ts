@@ -10,17 +10,48 @@ export type Expression =
   | { readonly verdict: "refused"; readonly message: string };
 
 const known = new Map<string, Expression>();
-/** Bound of the cache; schemas hold few expressions, CEL may build them from data. */
-const cacheSize = 2_000;
+/** Bound of the cache in instructions; schemas hold few expressions, CEL may build them from data. */
+const cacheSize = 200_000;
+let cached = 0;
 
 /** Compiles an RE2 expression; the same text is compiled once. */
 export function compileExpression(pattern: string): Expression {
-  const cached = known.get(pattern);
-  if (cached !== undefined) return cached;
+  const before = known.get(pattern);
+  if (before !== undefined) return before;
   const compiled = compile(pattern);
-  if (known.size >= cacheSize) known.clear();
+  const size = pattern.length + compiledSize(pattern);
+  if (size > cacheSize / 10) return compiled;
+  if (cached + size > cacheSize) {
+    known.clear();
+    cached = 0;
+  }
   known.set(pattern, compiled);
+  cached += size;
   return compiled;
+}
+
+/** About how many instructions an expression becomes: `x{3}` becomes `xxx`. */
+export function compiledSize(pattern: string): number {
+  const tokens = /\\[pP]\{[^}]*\}|\\x\{[^}]*\}|\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{(\d{1,4})(?:,(\d{0,4}))?\}|[^]/g;
+  /** Of each open group: its size so far, and that of its last part. */
+  const groups = [{ size: 0, last: 0 }];
+  const add = (size: number) => {
+    const group = groups.at(-1);
+    if (group === undefined) return;
+    group.size += size;
+    group.last = size;
+  };
+  for (const [token, least, most = least] of pattern.matchAll(tokens)) {
+    const group = groups.at(-1);
+    if (token === "(") groups.push({ size: 0, last: 0 });
+    else if (token === ")") {
+      if (groups.length > 1) groups.pop();
+      add((group?.size ?? 0) + 2);
+    } else if (least !== undefined && group !== undefined)
+      add(group.last * Math.max(Number(least), Number(most), 1) - group.last);
+    else add(1);
+  }
+  return groups.reduce((sum, { size }) => sum + size, 0);
 }
 
 function compile(pattern: string): Expression {

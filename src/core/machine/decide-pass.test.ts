@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { memoryOf } from "../../../test/support/pass-memory.ts";
 import type { Node } from "../../api/foreign/kubernetes.ts";
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
 import type { MachineConfiguration } from "../../api/kinds/machine-configuration.ts";
@@ -146,17 +147,7 @@ const view = (change: Partial<MachineView> = {}): MachineView => ({
 const going = (change: Partial<MachineView> = {}): MachineView =>
   view({ node: withNotes(toTwo), desired: { config: two }, ...change });
 
-const remembered: PassMemory = {
-  tidiedBoot: boot,
-  resumedBoot: boot,
-  rebootAsked: undefined,
-  restartAwaitedSince: undefined,
-  policiesAwaitedSince: undefined,
-  healedDrift: undefined,
-  announced: undefined,
-  failing: undefined,
-  fetchedImages: new Set(),
-};
+const remembered = memoryOf(boot);
 
 interface Row {
   readonly title: string;

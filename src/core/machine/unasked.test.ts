@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { memoryOf } from "../../../test/support/pass-memory.ts";
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
 import { annotations, nodeStates } from "../../api/names.ts";
 import { encodeDataUrl } from "../../ignition/data-url.ts";
@@ -130,17 +131,8 @@ const viewOf = (node: ObservedNode): MachineView => ({
 /** That no plan for a machine disrupts it. @param plant what a careless change would make the daemon believe. */
 const undisturbed = (plant: (view: MachineView) => MachineView = (view) => view) =>
   fc.property(changed, fc.boolean(), (node, isNewProcess) => {
-    const plan = decidePass(plant(viewOf(node)), {
-      tidiedBoot: "boot-1",
-      resumedBoot: isNewProcess ? undefined : "boot-1",
-      rebootAsked: undefined,
-      restartAwaitedSince: undefined,
-      policiesAwaitedSince: undefined,
-      healedDrift: undefined,
-      announced: undefined,
-      failing: undefined,
-      fetchedImages: new Set(),
-    });
+    const memory = memoryOf("boot-1");
+    const plan = decidePass(plant(viewOf(node)), isNewProcess ? { ...memory, resumedBoot: undefined } : memory);
     const disrupts =
       plan.case === "update"
         ? plan.steps.filter((step) => ["drain", "reboot", "restart", "reload", "daemonReload"].includes(step.do))

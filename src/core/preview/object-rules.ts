@@ -31,13 +31,20 @@ const rulesByKind: Readonly<Record<string, ObjectRules>> = {
 
 /**
  * The problems of an object by itself; none for a kind without rules. An object that had a problem before is not refused
- * again for it. @param before as it is stored; absent: it is new.
+ * again for it, as long as it reaches the same machines. @param before as it is stored; absent: it is new.
  */
 export function problemsOfObject(kind: string, object: KubeObject, before?: KubeObject): readonly Problem[] {
   const problems = rulesByKind[kind]?.(object, before) ?? [];
   if (before === undefined || !problems.some(({ severity }) => severity === "error")) return problems;
+  if (!equalValues(reachOf(object), reachOf(before))) return problems;
   return excuseStanding(
     { object, problems },
     { object: before, problems: rulesByKind[kind]?.(before, undefined) ?? [] },
   );
+}
+
+/** What decides which pools take an object in: a problem must not come to others. */
+function reachOf(object: KubeObject): unknown {
+  const { spec } = object as { readonly spec?: { readonly machineConfigPoolSelector?: unknown } | null };
+  return [object.metadata.labels ?? {}, spec?.machineConfigPoolSelector ?? null];
 }

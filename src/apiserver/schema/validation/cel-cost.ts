@@ -16,6 +16,10 @@ export const conditionsLimit = 2_500_000;
 /** The error of an expression that exceeds its limit. */
 export const tooCostly = "operation cancelled: actual cost limit exceeded";
 
+/** The error of the expression that spends what several share. */
+export const outOfBudget =
+  "validation failed due to running out of cost budget, no further validation rules will be run";
+
 /** What is left for several expressions. */
 export interface Budget {
   left: number;
@@ -41,16 +45,19 @@ export function spend(units: number): void {
 }
 
 /** Units for each character or item that a function looks at. */
-const traversal = 0.1;
+export const traversal = 0.1;
 
 /** Charges for so many characters or items; the call itself is paid with 1. @throws Error if that exceeds the limit. */
 export function spendOn(size: number): void {
   if (size > 1 / traversal) spend(Math.ceil(size * traversal) - 1);
 }
 
-/** Charges for a search by a regular expression. @throws Error if that exceeds the limit. */
-export function spendOnMatch(text: string, pattern: string): void {
-  spend(Math.ceil((1 + text.length) * traversal) * Math.ceil(pattern.length * 0.25) - 1);
+/**
+ * Charges for a search by a regular expression; the call itself is paid with 1. @param size of the pattern, in characters or
+ * instructions. @throws Error if that exceeds the limit.
+ */
+export function spendOnSearch(text: string, size: number): void {
+  spend(Math.ceil((1 + text.length) * traversal) * Math.ceil(size * 0.25) - 1);
 }
 
 /** A function that also pays for the length of each text that it gets. */
@@ -69,21 +76,20 @@ export type Metered<T> = { readonly cost: number } & (
   | { readonly verdict: "exceeded" }
 );
 
-/** Evaluates an expression, with a limit of its own. Operators that ignore an error of an operand do not hide that it was exceeded. */
+/** Evaluates an expression with a limit of its own. An operator that ignores the error of an operand does not hide that. */
 export function metered<T>(work: () => T): Metered<T> {
   const outer = meter;
   const own: Meter = { spent: 0, limit: expressionLimit };
   meter = own;
+  let result:
+    | { readonly verdict: "evaluated"; readonly value: T }
+    | { readonly verdict: "failed"; readonly error: unknown };
   try {
-    const value = work();
-    return own.spent > own.limit
-      ? { verdict: "exceeded", cost: own.spent }
-      : { verdict: "evaluated", value, cost: own.spent };
+    result = { verdict: "evaluated", value: work() };
   } catch (error) {
-    return own.spent > own.limit
-      ? { verdict: "exceeded", cost: own.spent }
-      : { verdict: "failed", error, cost: own.spent };
+    result = { verdict: "failed", error };
   } finally {
     meter = outer;
   }
+  return own.spent > own.limit ? { verdict: "exceeded", cost: own.spent } : { ...result, cost: own.spent };
 }

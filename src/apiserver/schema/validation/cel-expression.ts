@@ -2,6 +2,7 @@ import type { ASTNode, Environment, ParseResult } from "@marcbachmann/cel-js";
 import type { Schema } from "../contract.ts";
 import { isList, isObject, own } from "../json-values.ts";
 import {
+  givenPatterns,
   globalFunctions,
   isKubernetesFunction,
   kubernetesEnvironment,
@@ -330,6 +331,10 @@ function runnable(ast: ASTNode): string {
   });
 }
 
+/** The function for a pattern that does not stand in the expression. */
+const givenPattern = (name: string, pattern: ASTNode | undefined): string | undefined =>
+  pattern === undefined || pattern.op === "value" ? undefined : own(givenPatterns, name);
+
 function replaced({ op, args }: ASTNode, write: (node: ASTNode) => string): string | undefined {
   switch (op) {
     case "==":
@@ -344,10 +349,14 @@ function replaced({ op, args }: ASTNode, write: (node: ASTNode) => string): stri
       return `!${operatorFunctions["=="]}(${args.map(write).join(", ")})`;
     case "map":
       return `${operatorFunctions.map}([${args.map((entry) => `[${entry.map(write).join(", ")}]`).join(", ")}])`;
-    case "call":
-      return `${args[0] === "has" ? hasName : (own(globalFunctions, args[0]) ?? args[0])}(${args[1].map(write).join(", ")})`;
-    case "rcall":
-      return `(${write(args[1])}).${own(methodFunctions, args[0]) ?? args[0]}(${args[2].map(write).join(", ")})`;
+    case "call": {
+      const name = args[0] === "has" ? hasName : (givenPattern(args[0], args[1][1]) ?? own(globalFunctions, args[0]));
+      return `${name ?? args[0]}(${args[1].map(write).join(", ")})`;
+    }
+    case "rcall": {
+      const name = givenPattern(args[0], args[2][0]) ?? own(methodFunctions, args[0]) ?? args[0];
+      return `(${write(args[1])}).${name}(${args[2].map(write).join(", ")})`;
+    }
     default:
       return undefined;
   }

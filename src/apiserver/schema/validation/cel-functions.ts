@@ -12,8 +12,8 @@ import {
 } from "./object-validation.ts";
 import { equalJson, isList } from "../json-values.ts";
 import { nano, parseQuantity } from "../../../api/schema/quantities.ts";
-import { allMatches, compileExpression } from "../regular-expressions.ts";
-import { paid, spend, spendOn, spendOnMatch, tooCostly } from "./cel-cost.ts";
+import { allMatches, compileExpression, compiledSize } from "../regular-expressions.ts";
+import { paid, spend, spendOn, spendOnSearch, tooCostly, traversal } from "./cel-cost.ts";
 import { type Comparable, concatenate, contains, indexIn, isDuration, mapOf, same } from "./cel-equality.ts";
 import { addMacros } from "./cel-macros.ts";
 import { compareVersions, normalizedSemver, parseSemver, Semver } from "./cel-semver.ts";
@@ -130,6 +130,7 @@ export const globalFunctions: Readonly<Record<string, string>> = {
   int: "kubernetesInt",
   double: "kubernetesDouble",
   duration: "kubernetesDuration",
+  bytes: "kubernetesBytes",
   size: "kubernetesSize",
 };
 
@@ -167,7 +168,7 @@ function addOperators(env: Environment): void {
   env.registerOperator("optional<A> == optional<A>", same);
   env.registerFunction(`${operatorFunctions["=="]}(dyn, dyn): bool`, same);
   env.registerFunction(`${operatorFunctions["+"]}(dyn, dyn): dyn`, (a: unknown, b: unknown): unknown =>
-    isList(a) && isList(b) ? bounded(concatenate(a, b)) : bounded(plus({ a, b })),
+    isList(a) && isList(b) ? bounded(concatenate(a, b)) : sumOf(a, b),
   );
   for (const [operator, library, holds] of orders)
     env.registerFunction(`${operatorFunctions[operator]}(dyn, dyn): bool`, (a: unknown, b: unknown): unknown => {
@@ -186,17 +187,23 @@ function addOperators(env: Environment): void {
   );
 }
 
-/** No result grows beyond this many characters or items. */
+/** No result grows beyond this many characters, bytes or items. */
 const resultLimit = 1_000_000;
 
-function bounded<T>(value: T): T {
-  if ((typeof value === "string" || isList(value)) && value.length > resultLimit) throw new Error(tooCostly);
+function bounded<T extends readonly unknown[]>(value: T): T {
+  if (value.length > resultLimit) throw new Error(tooCostly);
   return value;
 }
 
-function spentOn(text: string): string {
-  spendOn(text.length);
-  return text;
+const lengthOf = (value: unknown): number =>
+  typeof value === "string" || value instanceof Uint8Array ? value.length : 0;
+
+/** A sum of other things than lists. Texts and bytes are paid before they are made. */
+function sumOf(a: unknown, b: unknown): unknown {
+  const length = lengthOf(a) + lengthOf(b);
+  spendOn(length);
+  if (length > resultLimit) throw new Error(tooCostly);
+  return plus({ a, b });
 }
 
 function expression(pattern: string): RE2JS {
@@ -227,24 +234,53 @@ function addSizes(env: Environment): void {
   }
 }
 
+/** The functions for a pattern that does not stand in the rule: each time, it is compiled. */
+export const givenPatterns = {
+  matches: "kubernetesMatchesGiven",
+  find: "kubernetesFindGiven",
+  findAll: "kubernetesFindAllGiven",
+} as const satisfies Readonly<Record<string, string>>;
+
 /** What a search costs depends on both texts. */
 function addSearches(env: Environment): void {
-  env.registerFunction("string.kubernetesMatches(string): bool", matches);
-  env.registerFunction("matches(string, string): bool", matches);
-  env.registerFunction(
-    "string.find(string): string",
-    (text: string, pattern: string) => findAll(text, pattern, 1)[0] ?? "",
+  const matches = methodFunctions["matches"];
+  addSearchesBy(env, { function: "matches", matches, find: "find", findAll: "findAll" }, (text, pattern) =>
+    spendOnSearch(text, pattern.length),
   );
-  env.registerFunction("string.findAll(string): list<string>", (text: string, pattern: string) =>
-    findAll(text, pattern, Infinity),
-  );
-  env.registerFunction("string.findAll(string, int): list<string>", (text: string, pattern: string, limit: bigint) =>
-    findAll(text, pattern, limit < 0n ? Infinity : Number(limit)),
-  );
+  addSearchesBy(env, { function: givenPatterns.matches, ...givenPatterns }, (text, pattern) => {
+    const size = pattern.length + compiledSize(pattern);
+    spend(size + 1);
+    spendOnSearch(text, size);
+  });
   env.registerFunction("string.kubernetesContains(string): bool", (text: string, wanted: string) => {
-    spend(Math.ceil(text.length / 10) * Math.ceil(wanted.length / 10));
+    spend(Math.ceil(text.length * traversal) * Math.ceil(wanted.length * traversal));
     return text.includes(wanted);
   });
+}
+
+function addSearchesBy(
+  env: Environment,
+  names: Readonly<Record<"function" | "matches" | "find" | "findAll", string | undefined>>,
+  pay: (text: string, pattern: string) => void,
+): void {
+  const test = (text: string, pattern: string): boolean => {
+    pay(text, pattern);
+    return expression(pattern).test(text);
+  };
+  const search = (text: string, pattern: string, limit: bigint): readonly string[] => {
+    pay(text, pattern);
+    return allMatches(expression(pattern), text, limit < 0n ? Infinity : Number(limit));
+  };
+  env.registerFunction(`${names.function}(string, string): bool`, test);
+  env.registerFunction(`string.${names.matches}(string): bool`, test);
+  env.registerFunction(
+    `string.${names.find}(string): string`,
+    (text: string, pattern: string) => search(text, pattern, 1n)[0] ?? "",
+  );
+  env.registerFunction(`string.${names.findAll}(string): list<string>`, (text: string, pattern: string) =>
+    search(text, pattern, -1n),
+  );
+  env.registerFunction(`string.${names.findAll}(string, int): list<string>`, search);
 }
 
 function addStrings(env: Declarations): void {
@@ -292,9 +328,7 @@ function addStrings(env: Declarations): void {
   env.registerType("kubernetes.Strings", { ctor: Strings, fields: {} });
   env.registerConstant("strings", "kubernetes.Strings", new Strings());
   env.registerFunction("kubernetes.Strings.quote(string): string", (_strings: Strings, text: string) => quote(text));
-  env.registerFunction("string.format(list<dyn>): string", (text: string, values: readonly unknown[]) =>
-    spentOn(bounded(format(text, values))),
-  );
+  env.registerFunction("string.format(list<dyn>): string", format);
   env.registerFunction("isURL(string): bool", (text: string) => parseUrl(text) !== undefined);
   env.registerType("kubernetes.URL", { ctor: KubernetesUrl, fields: {} });
   env.registerFunction("url(string): kubernetes.URL", (text: string) => {
@@ -314,6 +348,7 @@ function addStrings(env: Declarations): void {
   );
   env.registerFunction("kubernetes.URL.getEscapedPath(): string", ({ url }: KubernetesUrl) => url.path);
   env.registerFunction("kubernetes.URL.getQuery(): map<string, list<string>>", ({ url }: KubernetesUrl) => {
+    spendOn(url.query.length);
     const query = new Map<string, string[]>();
     for (const pair of url.query.split("&")) {
       if (pair === "") continue;
@@ -330,6 +365,7 @@ function addStrings(env: Declarations): void {
 function splitAt(text: string, by: string, limit: bigint): readonly string[] {
   if (limit === 0n) return [];
   const parts = by === "" ? Array.from(text) : text.split(by);
+  spendOn(parts.length);
   if (limit < 0n || BigInt(parts.length) <= limit) return parts;
   const last = Number(limit) - 1;
   return [...parts.slice(0, last), parts.slice(last).join(by)];
@@ -412,7 +448,9 @@ function addTimes(env: Declarations): void {
   const [timestamp, duration] = ["google.protobuf.Timestamp", "google.protobuf.Duration"];
   env.registerFunction(`timestamp(${timestamp}): ${timestamp}`, (time: Date) => time);
   env.registerFunction(`kubernetesTimestamp(dyn): ${timestamp}`, timeOf);
-  env.registerFunction(`${timestamp}.kubernetesDayOfYear(): int`, (time: Date) => dayOfYear(time, "UTC"));
+  env.registerFunction(`${timestamp}.kubernetesDayOfYear(): int`, (time: Date) =>
+    dayOf(time.getUTCFullYear(), time.getUTCMonth(), time.getUTCDate()),
+  );
   env.registerFunction(`${timestamp}.kubernetesDayOfYear(string): int`, dayOfYear);
   env.registerFunction(`duration(${duration}): ${duration}`, (length: unknown) => length);
   const durationOf = new Environment().registerVariable("text", "string").parse("duration(text)");
@@ -444,6 +482,8 @@ function addConversions(env: Declarations): void {
     if (typeof text !== "string") throw new Error("no such overload: string");
     return text;
   });
+  env.registerFunction("kubernetesBytes(string): bytes", (given: string) => new TextEncoder().encode(given));
+  env.registerFunction("kubernetesBytes(bytes): bytes", (given: Uint8Array) => given);
   env.registerFunction("int(uint): int", (given: { valueOf(): bigint }) => given.valueOf());
   env.registerFunction("kubernetesInt(dyn): int", (given: unknown): unknown => {
     if (given instanceof Date) return BigInt(Math.floor(given.getTime() / 1000));
@@ -485,23 +525,16 @@ function timeOf(given: unknown): Date {
   return new Date(time);
 }
 
+const dayOf = (year: number, month: number, day: number): bigint =>
+  BigInt(Math.round((Date.UTC(year, month, day) - Date.UTC(year, 0, 1)) / 86_400_000));
+
 /** From 0, in a time zone. */
 function dayOfYear(time: Date, zone: string): bigint {
   const parts = new Intl.DateTimeFormat("en-US", { timeZone: zone, year: "numeric", month: "numeric", day: "numeric" });
   const part = (type: string): number =>
     Number(parts.formatToParts(time).find((one) => one.type === type)?.value ?? Number.NaN);
   const [year, month, day] = [part("year"), part("month"), part("day")];
-  return BigInt(Math.round((Date.UTC(year, month - 1, day) - Date.UTC(year, 0, 1)) / 86_400_000));
-}
-
-function matches(text: string, pattern: string): boolean {
-  spendOnMatch(text, pattern);
-  return expression(pattern).test(text);
-}
-
-function findAll(text: string, pattern: string, limit: number): string[] {
-  spendOnMatch(text, pattern);
-  return [...allMatches(expression(pattern), text, limit)];
+  return dayOf(year, month - 1, day);
 }
 
 function replace(text: string, old: string, by: string, count: number): string {
@@ -538,6 +571,7 @@ function format(text: string, values: readonly unknown[]): string {
           return whole().toString(8);
         case "x":
         case "X": {
+          spendOn(2 * lengthOf(value));
           const bytes = typeof value === "string" ? new TextEncoder().encode(value) : value;
           const hex = bytes instanceof Uint8Array ? bytesToHex(bytes) : whole().toString(16);
           return verb === "X" ? hex.toUpperCase() : hex;
@@ -549,8 +583,9 @@ function format(text: string, values: readonly unknown[]): string {
   );
 }
 
-/** A value as `%s` prints it: google/cel-go ext/formatting.go (v0.26). */
+/** A value as `%s` prints it: google/cel-go ext/formatting.go (v0.26). What is printed is paid as it goes. */
 function printValue(value: unknown): string {
+  if (typeof value === "string") spendOn(value.length);
   if (typeof value === "string") return value;
   if (typeof value === "number") return printNumber(value);
   return value instanceof Uint8Array ? new TextDecoder().decode(value) : printItem(value);
@@ -558,6 +593,7 @@ function printValue(value: unknown): string {
 
 /** A value as it is printed inside a list or a map. */
 function printItem(value: unknown): string {
+  spend(0.5 + lengthOf(value) * traversal);
   if (typeof value === "string") return JSON.stringify(value);
   if (typeof value === "number") return value.toFixed(6);
   if (isList(value)) return `[${value.map(printItem).join(", ")}]`;
@@ -674,8 +710,11 @@ function addLists(env: Declarations, use: "check" | "run"): void {
       BigInt(indexIn(values, wanted)),
     );
     env.registerFunction("list.kubernetesLastIndexOf(dyn): int", (values: readonly unknown[], wanted: unknown) => {
-      const found = indexIn(values.toReversed(), wanted);
-      return BigInt(found === -1 ? -1 : values.length - 1 - found);
+      const found = values.findLastIndex((one) => {
+        spend(1);
+        return same(one, wanted);
+      });
+      return BigInt(found);
     });
   }
   env.registerType("kubernetes.Sets", { ctor: Sets, fields: {} });
@@ -699,8 +738,10 @@ class Sets {}
 
 /** google/cel-go cel/library.go (v0.26). */
 function addOptionals(env: Declarations): void {
-  const values = (all: readonly Optional[]): readonly unknown[] =>
-    all.flatMap((one) => (one.hasValue() ? [one.value()] : []));
+  const values = (all: readonly Optional[]): readonly unknown[] => {
+    spendOn(all.length);
+    return all.flatMap((one) => (one.hasValue() ? [one.value()] : []));
+  };
   const at = (all: readonly unknown[], index: number): Optional =>
     all.length === 0 ? Optional.none() : Optional.of(all.at(index));
   env.registerFunction("OptionalNamespace.ofNonZeroValue(A): optional<A>", (_optional: unknown, value: unknown) =>
@@ -730,7 +771,10 @@ function isZero(value: unknown): boolean {
 
 function compare(a: unknown, b: unknown): number {
   if (a instanceof Date && b instanceof Date) return a.getTime() - b.getTime();
-  if (a instanceof Uint8Array && b instanceof Uint8Array) return compare(bytesToHex(a), bytesToHex(b));
+  if (a instanceof Uint8Array && b instanceof Uint8Array) {
+    spendOn(Math.min(a.length, b.length));
+    return Buffer.compare(a, b);
+  }
   if (typeof a === "string" && typeof b === "string") return compareTexts(a, b);
   const [left, right] = [a as bigint, b as bigint];
   return left < right ? -1 : left > right ? 1 : 0;

@@ -95,6 +95,15 @@ function* kept(results: Results): Iterable<unknown> {
   }
 }
 
+/** The entries of all maps that pairs are transformed into, one after the other: the first double one ends that. */
+function* entriesOf(results: Results): Iterable<Entry> {
+  for (const entry of kept(results))
+    for (const one of mapOf((entry as Entry)[1]) ?? []) {
+      spend(1);
+      yield one;
+    }
+}
+
 /** A pair's key and what it is transformed into. */
 type Entry = readonly [key: unknown, value: unknown];
 
@@ -132,10 +141,7 @@ const pairMacros: Readonly<Record<string, PairMacro>> = {
       if (transformed.kind === "map" || transformed.kind === "dyn") return transformed;
       throw checker.createError("invalid_macro_argument", "transformMapEntry() expects a map", at);
     },
-    collect(results) {
-      const entries = [...kept(results)].flatMap((entry) => [...(mapOf((entry as Entry)[1]) ?? [])]);
-      return asMap(entries);
-    },
+    collect: (results) => asMap(entriesOf(results)),
   },
 };
 

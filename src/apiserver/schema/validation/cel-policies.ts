@@ -2,7 +2,7 @@ import type { ParseResult } from "@marcbachmann/cel-js";
 import type { FieldError } from "../contract.ts";
 import { duplicate, invalid, required } from "../field-errors.ts";
 import { isList, isObject, type JsonObject } from "../json-values.ts";
-import { type Budget, conditionsLimit, isSpent, objectLimit } from "./cel-cost.ts";
+import { type Budget, conditionsLimit, isSpent, objectLimit, outOfBudget } from "./cel-cost.ts";
 import { compilePolicyExpression, evaluate } from "./cel-expression.ts";
 import { toCel } from "./cel-values.ts";
 
@@ -60,13 +60,9 @@ type Result =
 
 /** Evaluates an expression at the expense of a budget. */
 function evaluateWithin({ run }: Expression, context: Record<string, unknown>, budget: Budget): Result {
-  const result = evaluate(run, context);
-  budget.left -= result.cost;
-  if (isSpent(budget))
-    return {
-      verdict: "unaffordable",
-      message: "validation failed due to running out of cost budget, no further validation rules will be run",
-    };
+  const result = isSpent(budget) ? undefined : evaluate(run, context);
+  budget.left -= result?.cost ?? 0;
+  if (result === undefined || isSpent(budget)) return { verdict: "unaffordable", message: outOfBudget };
   return result.verdict === "evaluated" ? result : { verdict: "failed", message: result.message };
 }
 
@@ -210,19 +206,17 @@ function failed(
   return { verdict: "failed", message: text };
 }
 
-/** Variables are computed when first read, once; a failing one fails its reader. */
+/** Variables are computed when first read, once; a failing one fails each reader. */
 function lazily(variables: readonly Named[], context: Record<string, unknown>, budget: Budget): JsonObject {
   const holder: JsonObject = {};
   for (const variable of variables) {
-    let known: { readonly value: unknown } | undefined;
+    let known: Result | undefined;
     Object.defineProperty(holder, variable.name, {
       enumerable: true,
       get(): unknown {
-        if (known !== undefined) return known.value;
-        const result = evaluateWithin(variable, context, budget);
-        if (result.verdict !== "evaluated") throw new Error(result.message);
-        known = result;
-        return known.value;
+        known ??= evaluateWithin(variable, context, budget);
+        if (known.verdict === "evaluated") return known.value;
+        throw new Error(known.message);
       },
     });
   }

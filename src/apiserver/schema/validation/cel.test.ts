@@ -274,6 +274,53 @@ describe("expressions that take the square of what they look at", () => {
     expect(holds(rule, { l, m: numbers, t, u: `${t}b` })).toContain("cost exceeds limit");
   });
 
+  const doubled = (times: number): string => `[bytes(self.t)]${".map(x, x + x)".repeat(times)}.size() == 1`;
+  test.for([
+    [doubled(3), "actual cost limit exceeded"],
+    ["self.l.map(i, bytes(self.t)).size() > 0", "cost exceeds limit"],
+    ["self.l.map(i, self.t + string(i)).size() > 0", "cost exceeds limit"],
+    ["self.l.exists(i, '%s'.format([self.l]) == '')", "cost exceeds limit"],
+    ["self.l.exists(i, '%x'.format([self.t]) == '')", "cost exceeds limit"],
+    ["self.l.exists(i, url(self.u).getQuery().size() < 0)", "cost exceeds limit"],
+    ["self.l.exists(i, cel.bind(u, url(self.u), self.l.exists(j, u.getQuery().size() < 0)))", "undeclared"],
+    ["self.l.exists(i, [bytes(self.t), bytes(self.t)].max() == b'')", "cost exceeds limit"],
+    ["self.l.all(i, self.l.lastIndexOf(-1) == -1)", "cost exceeds limit"],
+    [
+      "self.l.all(i, optional.unwrap([optional.of(i)]).size() == 1 && self.t.split('').size() > 0)",
+      "cost exceeds limit",
+    ],
+    ["self.l.all(i, !'a'.matches(string(i) + 'x{1000}'))", "cost exceeds limit"],
+    ["self.l.all(i, 'a'.find(string(i) + '(x{30}y{30}){16}') == '')", "cost exceeds limit"],
+    ["self.l.transformMapEntry(i, v, self.m).size() > 0", "already exists"],
+  ] as const)("what %s builds is paid: %s [apiserver-cel-cost-8]", ([rule, says]) => {
+    const m = Object.fromEntries(numbers.map((number) => [`k${number}`, number]));
+    expect(
+      holds(rule, { l: numbers, t: "a".repeat(300_000), u: `https://a.io/?${"a=b&".repeat(50_000)}`, m }),
+    ).toContain(says);
+  });
+
+  test("names that differ are told apart for little [apiserver-cel-cost-9]", () => {
+    const names = Array.from(
+      { length: 2_000 },
+      (_, index) => `${"machine-".repeat(7)}${String(index).padStart(5, "0")}`,
+    );
+    expect(holds("self.a.all(x, x in self.b)", { a: names.slice(1_000, 1_300), b: names })).toBe(true);
+  });
+
+  test("a variable that fails is evaluated once, however often it is read [apiserver-cel-cost-10]", () => {
+    const compiled = compileAdmissionPolicy({
+      variables: [{ name: "bad", expression: "object.a.all(x, object.a.all(y, x + y >= 0)) && object.none.x == 1" }],
+      validations: [{ expression: "object.l.exists(i, variables.bad)" }],
+    });
+    if (compiled.verdict === "refused") throw new Error("it does not compile");
+    const object = { a: numbers.slice(0, 250), l: numbers.slice(0, 40) };
+    const given = policyRequest({ object, oldObject: null, request: {}, namespaceObject: null });
+    expect(compiled.policy.decide(given, null)).toMatchObject({
+      verdict: "failed",
+      message: expect.stringMatching(/no such key: none/i) as string,
+    });
+  });
+
   test("the rules of an object share what they may cost, and the first that is too much is the last [apiserver-cel-cost-7]", () => {
     const schema: Schema = {
       "x-kubernetes-int-or-string": true,

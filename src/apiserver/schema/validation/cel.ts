@@ -2,7 +2,7 @@ import { Optional } from "@marcbachmann/cel-js";
 import type { FieldError, Schema, ValidationRule } from "../contract.ts";
 import { child, duplicate, forbidden, invalid, notSupported, required } from "../field-errors.ts";
 import { isObject, type JsonObject } from "../json-values.ts";
-import { type Budget, isSpent } from "./cel-cost.ts";
+import { type Budget, isSpent, outOfBudget } from "./cel-cost.ts";
 import { compileRuleExpression, evaluate, type Evaluation } from "./cel-expression.ts";
 import { toCel } from "./cel-values.ts";
 
@@ -192,7 +192,7 @@ function problemOf(
 ): string {
   switch (result.verdict) {
     case "unaffordable":
-      return "validation failed due to running out of cost budget, no further validation rules will be run";
+      return outOfBudget;
     case "exceeded":
       return `'${result.message}': no further validation rules will be run due to call cost exceeds limit for rule: ${named}`;
     case "failed":
