@@ -1009,6 +1009,34 @@ test("users wait for their turns, and in long lists and deletions again [apiserv
   server.close();
 });
 
+test("a few large objects are as long a list as many small ones, and wait for their turn before any is shown [apiserver-hostile-60]", async () => {
+  let further = 0;
+  const server = start({
+    turns: {
+      begin: () => Promise.resolve("begun"),
+      goOn() {
+        further += 1;
+        return Promise.resolve();
+      },
+    },
+  });
+  const admin = adminOf(server);
+  const turnsOf = async (target: string, headers: Record<string, string> = {}) => {
+    further = 0;
+    const controller = new AbortController();
+    const { status } = await admin({ method: "GET", target, headers }, controller.signal);
+    controller.abort();
+    return [status, further];
+  };
+  for (const name of many(7, (index) => `m${index}`))
+    await send(admin, "POST", maps, { metadata: { name }, data: { long: "x".repeat(900_000) } });
+  expect(await turnsOf(maps)).toEqual([200, 2]);
+  expect(await turnsOf(maps, asTable)).toEqual([200, 2]);
+  expect(await turnsOf(`${maps}?watch=1`)).toEqual([200, 2]);
+  expect(await turnsOf(`${maps}?limit=4`)).toEqual([200, 0]);
+  server.close();
+});
+
 test("who has too many requests that wait is told to come later [apiserver-hostile-47]", async () => {
   const server = start({
     turns: {
@@ -1094,7 +1122,7 @@ test("a watch that begins with many objects takes turns, and misses nothing mean
   const controller = new AbortController();
   const query = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=1";
   const answer = await admin({ method: "GET", target: `${maps}?${query}`, headers: {} }, controller.signal);
-  expect(further).toBe(2);
+  expect(further).toBe(3);
   controller.abort();
   let text = "";
   for await (const chunk of answer.body as AsyncIterable<string>) text += chunk;

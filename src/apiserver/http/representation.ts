@@ -182,21 +182,50 @@ export function representation(now: () => number): Representation {
   };
 }
 
-/** Objects of a list that are shown in one turn. */
+/** Objects of a list that are shown in one turn, unless they have more characters than that. */
 const objectsOfOneTurn = 500;
+const charactersOfOneTurn = 4 * 1024 * 1024;
 
-/** Texts of items: what they are made of would take several times their memory while the list waits for turns. */
-async function inTurns<T>(
+/**
+ * Texts of items: what they are made of would take several times their memory while the list waits for turns. What takes
+ * several turns waits before its first one too: who waits for a place among what is half made has made nothing yet.
+ */
+export async function inTurns<T extends Sized>(
   items: readonly T[],
   show: (item: T) => string,
   turn: () => Promise<void>,
 ): Promise<string[]> {
+  const portions = portionsOf(items);
   const shown: string[] = [];
-  for (const item of items) {
-    if (shown.length % objectsOfOneTurn === objectsOfOneTurn - 1) await turn();
-    shown.push(show(item));
+  for (const portion of portions) {
+    if (portions.length > 1) await turn();
+    for (const item of portion) shown.push(show(item));
   }
   return shown;
+}
+
+/** Parts of a list that are each shown in one turn; an item that is longer than a part is one by itself. */
+function portionsOf<T extends Sized>(items: readonly T[]): readonly (readonly T[])[] {
+  const portions: T[][] = [];
+  let portion: T[] = [];
+  let characters = 0;
+  for (const item of items) {
+    const { length } = item.json;
+    if (portion.length > 0 && (portion.length === objectsOfOneTurn || characters + length > charactersOfOneTurn)) {
+      portions.push(portion);
+      portion = [];
+      characters = 0;
+    }
+    portion.push(item);
+    characters += length;
+  }
+  if (portion.length > 0) portions.push(portion);
+  return portions;
+}
+
+/** An object as it is kept. */
+export interface Sized {
+  readonly json: { readonly length: number };
 }
 
 /** A list whose items are texts already. @param head without them. */

@@ -240,3 +240,26 @@ test("a user whose long list waits for those of others has short requests answer
   expect(most).toBe(4);
   expect(done.filter((of) => of === "bob")).toHaveLength(22);
 });
+
+test("of a user who waited with several long lists, one is half made at a time [apiserver-turns-13]", async () => {
+  const { done, turns, run, passes } = start();
+  const signal = new AbortController().signal;
+  const halfMade = new Set<string>();
+  let most = 0;
+  const list = async (share: string, name: string, length: number) => {
+    await turns.begin(shareOf(share), signal);
+    for (let turn = 1; turn <= length; turn += 1) {
+      await turns.goOn(shareOf(share), signal);
+      passes(10);
+      if (share === "bob") most = Math.max(most, halfMade.add(name).size);
+    }
+    halfMade.delete(name);
+    done.push(name);
+  };
+  const others = Array.from({ length: 8 }, (_, index) => list(`eve-${index}`, `eve-${index}`, 20));
+  const own = Array.from({ length: 6 }, (_, index) => list("bob", `bob-${index}`, 5));
+  await run();
+  await Promise.all([...others, ...own]);
+  expect(done).toHaveLength(14);
+  expect(most).toBe(1);
+});

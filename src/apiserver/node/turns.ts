@@ -37,8 +37,8 @@ const mostWaiting = 1_000;
 const mostHalfMade = 8;
 
 /**
- * Of a user who waits for a place among these, as many requests may have begun; others of theirs that are short are answered
- * meanwhile. Which ones are short shows when they have begun.
+ * Of a user who waits for a place among these, as many requests may have begun, and have made nothing yet; others of theirs
+ * that are short are answered meanwhile. Which ones are short shows when they have begun.
  */
 const mostBegunBeside = 4;
 
@@ -56,8 +56,10 @@ interface Next {
 interface Waiting {
   readonly part: Part;
   readonly fresh: Set<() => void>;
-  /** They hold what they have made so far, and are next: all of them half made would fill the memory. */
+  /** They are next: all of them half made would fill the memory. */
   readonly begun: Set<() => void>;
+  /** The one of these that had the last turn: it holds what it has made so far, and is the first of them. */
+  underWay: (() => void) | undefined;
 }
 
 /**
@@ -99,7 +101,7 @@ export class Turns implements UserTurns {
   #take({ of: share, part }: Share, line: Line, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const waiting = this.#waiting.get(share) ?? { part, fresh: new Set(), begun: new Set() };
+    const waiting = this.#waiting.get(share) ?? { part, fresh: new Set(), begun: new Set(), underWay: undefined };
     this.#waiting.set(share, waiting);
     const begin = () => {
       leave();
@@ -112,12 +114,14 @@ export class Turns implements UserTurns {
     const leave = () => {
       signal.removeEventListener("abort", giveUp);
       waiting[line].delete(begin);
+      if (waiting.underWay === begin) waiting.underWay = undefined;
       this.#giveBack(share);
       const isLast = waiting.fresh.size === 0 && waiting.begun.size === 0;
       if (isLast && this.#waiting.get(share) === waiting) this.#waiting.delete(share);
     };
     signal.addEventListener("abort", giveUp, { once: true });
     waiting[line].add(begin);
+    if (line === "begun" && this.#current?.share === share) waiting.underWay = begin;
     if (!this.#isRunning) {
       this.#isRunning = true;
       this.#read(1);
@@ -162,7 +166,8 @@ export class Turns implements UserTurns {
     const { share, part, line } = found;
     this.#current = { share, part, since: this.#loop.monotonic() };
     if (part === "others" && line === "begun") this.#halfMade.add(share);
-    const begin = first(this.#waiting.get(share)?.[line] ?? []);
+    const waiting = this.#waiting.get(share);
+    const begin = (line === "begun" ? waiting?.underWay : undefined) ?? first(waiting?.[line] ?? []);
     begin?.();
     this.#loop.next(() => this.#next());
   }

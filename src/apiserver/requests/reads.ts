@@ -3,7 +3,7 @@ import type { HttpRequest, HttpResponse } from "../../ports/http.ts";
 import { type Engine, keyInStore } from "./engine.ts";
 import { inVersion } from "../schema/event-conversion.ts";
 import type { Interest, LiveEvent, LiveObject } from "../storage/live-objects.ts";
-import { contentType, type Format, negotiate, objectResponse } from "../http/representation.ts";
+import { contentType, type Format, inTurns, negotiate, objectResponse, type Sized } from "../http/representation.ts";
 import { isTrue, type ResourceTarget } from "../http/request-target.ts";
 import { isObject } from "../schema/json-values.ts";
 import { parseFieldSelector, parseLabelSelector } from "../schema/selectors.ts";
@@ -168,13 +168,8 @@ export async function listObjects(
 const longestListCharacters = 256 * 1024 * 1024;
 
 /** Whether a list has no answer in one text. */
-export const isTooLong = (items: readonly Sized[]): boolean => charactersOf(items) > longestListCharacters;
-
-interface Sized {
-  readonly json: { readonly length: number };
-}
-
-const charactersOf = (items: readonly Sized[]): number => items.reduce((sum, { json }) => sum + json.length, 0);
+export const isTooLong = (items: readonly Sized[]): boolean =>
+  items.reduce((sum, { json }) => sum + json.length, 0) > longestListCharacters;
 
 const tooLongFor = (message: string): Refusal => new Refusal(413, "RequestEntityTooLarge", message);
 
@@ -218,9 +213,6 @@ const bookmarkEveryMs = 60_000;
 const defaultWatchSeconds = 1_800;
 /** No watch outlives those by much: its caller may have lost the rights that it began with. */
 const mostWatchSeconds = 2 * defaultWatchSeconds;
-
-/** Objects that a watch begins with and that are shown in one turn. */
-const initialObjectsOfOneTurn = 500;
 
 /** WATCH: from a revision, or from the objects that there are. */
 export async function watchObjects(
@@ -346,23 +338,21 @@ export async function watchObjects(
   return answer;
 }
 
-/** What a watch begins with, as its lines; `undefined`: it is longer than a text may be. Some objects are shown in a turn. */
+/** What a watch begins with, as its lines; `undefined`: it is longer than a text may be. */
 async function shownState(
   engine: Engine,
   served: Served,
   state: readonly LiveObject[],
   { selection, format, turn }: { selection: Selection; format: Format; turn: Exchange["turn"] },
 ): Promise<string | undefined> {
-  let shown = "";
-  let characters = 0;
-  for (let from = 0; from < state.length; from += initialObjectsOfOneTurn) {
-    if (from > 0) await turn();
-    const chosen = state.slice(from, from + initialObjectsOfOneTurn).filter(selection.matches);
-    characters += charactersOf(chosen);
-    if (characters > longestListCharacters) return undefined;
-    shown += chosen.map((live) => `{"type":"ADDED","object":${engine.show.object(served, live, format)}}\n`).join("");
+  const chosen: LiveObject[] = [];
+  for (const [index, live] of state.entries()) {
+    if (index % objectsOfOneTurn === objectsOfOneTurn - 1) await turn();
+    if (selection.matches(live)) chosen.push(live);
   }
-  return shown;
+  if (isTooLong(chosen)) return undefined;
+  const line = (live: LiveObject) => `{"type":"ADDED","object":${engine.show.object(served, live, format)}}\n`;
+  return (await inTurns(chosen, line, turn)).join("");
 }
 
 /**
