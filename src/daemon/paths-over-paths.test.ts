@@ -84,4 +84,19 @@ describe("paths that contain each other in two configurations", () => {
       expect(await harness.file(at)).toBe("somebody's");
     },
   );
+
+  test.for([
+    { title: "a file of the system above an entry", at: "/etc/p", wanted: "/etc/p/q" },
+    { title: "a folder of somebody", at: "/etc/p/other", wanted: "/etc/p" },
+  ])("$title goes by hand, and the machine goes on by itself [daemon-paths-4]", async ({ at, wanted }) => {
+    const harness = await MachineHarness.make();
+    await harness.updatedTo("rendered-1", {});
+    await harness.put(at, "somebody's");
+    await harness.config("rendered-2", { files: { [wanted]: "ours" } });
+    await harness.desire("rendered-2");
+    await harness.untilState(nodeStates.unreconcilable);
+    await harness.host.files.remove(at, new AbortController().signal);
+    await harness.untilDone("rendered-2");
+    expect(await harness.file(wanted)).toBe("ours");
+  });
 });

@@ -237,7 +237,8 @@ async function refuse(plan: PassCase<"refuse">, pass: PassContext): Promise<Outc
   facts.reason = "Unreconcilable";
   reporter.phases([{ type: types.nodeDegraded, status: "True", reason: "Unreconcilable", message }]);
   await reporter.annotate(node, plan.annotations);
-  return stalled("Unreconcilable", message);
+  // What is in the way may be on the machine, and go by hand.
+  return done(retrySweepSeconds);
 }
 
 /** The machine decides again, with the target among those that it went back from. */

@@ -416,7 +416,7 @@ export const machineRows: readonly Row[] = [
       });
       await harness.desire("rendered-2");
       await harness.untilState("Unreconcilable");
-      return state(harness, ["take the change back, or replace the machine with a new one"], async () => {
+      return state(harness, ["or take the change back, or replace the machine with a new one"], async () => {
         await harness.desire("rendered-1");
         await harness.untilDone("rendered-1");
       });

@@ -44,7 +44,7 @@ export const reportReasons = {
   Planned: nothing("The daemon knows what has to be done, and why."),
   Irreconcilable: asks(
     "The target cannot be applied to a machine that runs.",
-    "Take the change back, or replace the machine with a new one.",
+    "Do what the message says: the machine looks again by itself. Or take the change back, or replace the machine.",
   ),
   PoliciesNotMerged: asks(
     "Disruption policies were changed and the operator has not merged them yet.",

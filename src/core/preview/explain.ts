@@ -383,7 +383,10 @@ function remediesOf({ name, at, known: { facts } }: NodeView): readonly string[]
     case "Degraded":
       return degradedTodo(name, facts);
     case "Unreconcilable":
-      return ["take the change back, or replace the machine with a new one"];
+      return [
+        "do what the message says: the machine looks again by itself, twice a minute",
+        "or take the change back, or replace the machine with a new one",
+      ];
     case "Lost":
       return [
         `look at the machine's console and its kubelet; if it is gone for good, delete its Node: kubectl delete node ${name}`,
