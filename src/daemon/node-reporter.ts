@@ -27,7 +27,10 @@ const seenMs = 290_000;
 export interface NodeReporter {
   /** Begins a pass with this node from the cache: our own writes count until the cache shows them. */
   begin(node: Node): void;
-  /** Whether this value of an annotation is our own last write, so that its event contains no news. */
+  /**
+   * Whether this value of an annotation is our own last write, which no pass has seen yet, so that its event contains no
+   * news. Somebody else may write the same value later.
+   */
   hasWritten(key: string, value: string | undefined): boolean;
   /** Writes annotations that differ from the node as known, including our own writes; `undefined` removes one. */
   annotate(node: Node, annotations: Readonly<Record<string, string | undefined>>): Promise<void>;
@@ -142,14 +145,15 @@ const isEmpty = ({ phases, over, versions, changes }: Notes): boolean =>
 function annotator(kube: KubeClient, nodeName: string): Pick<NodeReporter, "begin" | "hasWritten" | "annotate"> {
   /** `version` is missing while it is unknown whether the write arrived. */
   const written = new Map<string, { readonly value: string | undefined; readonly version?: number }>();
-  /** The last value of each annotation, however old. */
-  const lastWritten = new Map<string, string | undefined>();
   return {
     begin(node) {
       for (const [key, { version }] of written)
         if (version !== undefined && Number(node.metadata.resourceVersion) >= version) written.delete(key);
     },
-    hasWritten: (key, value) => lastWritten.has(key) && lastWritten.get(key) === value,
+    hasWritten(key, value) {
+      const ours = written.get(key);
+      return ours !== undefined && ours.value === value;
+    },
     async annotate(node, changed) {
       const has = node.metadata.annotations ?? {};
       const changes = Object.entries(changed)
@@ -160,10 +164,7 @@ function annotator(kube: KubeClient, nodeName: string): Pick<NodeReporter, "begi
           return ours.version === undefined || ours.value !== value;
         });
       if (changes.length === 0) return;
-      for (const [key, value] of changes) {
-        written.set(key, { value });
-        lastWritten.set(key, value);
-      }
+      for (const [key, value] of changes) written.set(key, { value });
       const annotationsNow = Object.fromEntries(changes.map(([key, value]) => [key, value ?? null]));
       const after = await kube.patch(
         kubernetes.Node,

@@ -58,6 +58,26 @@ describe("a machine that joins", () => {
     expect(await harness.file("/etc/new.conf")).toBeUndefined();
   });
 
+  test("is told at once that it goes back to the configuration that it joined with [daemon-start-up-21]", async () => {
+    const harness = await MachineHarness.make();
+    await harness.config("rendered-1", one);
+    for (const [path, text] of Object.entries(one.files)) await harness.put(path, text);
+    await harness.put(
+      hostPaths.nodeAnnotations,
+      JSON.stringify({ [annotations.currentConfig]: "rendered-1", [annotations.desiredConfig]: "rendered-1" }),
+    );
+    harness.start();
+    await harness.untilDone("rendered-1");
+    await harness.config("rendered-2", { ...one, keys: ["ssh-ed25519 A"] });
+    await harness.desire("rendered-2");
+    await harness.untilDone("rendered-2");
+    const asked = harness.kernel.clock.now();
+    await harness.desire("rendered-1");
+    await harness.untilDone("rendered-1");
+    expect(harness.kernel.clock.now() - asked).toBeLessThan(60_000);
+    expect(harness.reboots).toEqual([]);
+  });
+
   test("whose first boot did not apply the system gets it undrained, and is drained from then on [daemon-start-up-7]", async () => {
     const harness = await MachineHarness.make();
     await harness.config("rendered-1", { ...one, spec: { osImageURL: "os@sha256:2", kernelArguments: ["nosmt"] } });

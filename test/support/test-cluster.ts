@@ -279,8 +279,23 @@ export class TestCluster {
         if (!signal.aborted && !isExpired(error)) await new Promise((resolve) => setTimeout(resolve, 100));
       }
     }
+    const pods = resource.kind === "DaemonSet" || resource.kind === "Deployment" ? await this.#unready(options) : [];
     // A Node's annotations come after all its conditions.
-    throw notWithin(seconds, what, last, 4000);
+    throw notWithin(seconds, [what, ...pods].join("; "), last, 4000);
+  }
+
+  /** The pods of a namespace that are not ready, and why. */
+  async #unready({ namespace }: { readonly namespace?: string }): Promise<readonly string[]> {
+    const selection = namespace === undefined ? {} : { namespace };
+    const { items } = await this.kube.list(kubernetes.Pod, selection, { signal: AbortSignal.timeout(10_000) });
+    return items.flatMap(({ metadata, spec, status }) => {
+      const ready = status?.conditions?.find(({ type }) => type === "Ready");
+      if (ready?.status === "True") return [];
+      const states = status?.containerStatuses?.map(({ state, restartCount }) => [restartCount, state]) ?? [];
+      return [
+        `${metadata.name} on ${spec?.nodeName ?? "no node"}: ${JSON.stringify([ready, metadata.deletionTimestamp, states])}`,
+      ];
+    });
   }
 
   untilNode(name: string, is: (node: Node) => boolean, what: string, seconds?: number): Promise<Node> {

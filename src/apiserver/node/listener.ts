@@ -355,9 +355,19 @@ async function send(
       return;
     }
     const expected = unsent.expect(outgoing);
-    await Promise.race([once(outgoing, "drain"), once(outgoing, "close")]);
+    await drained(outgoing);
     expected();
     giveBack();
   }
   outgoing.end();
+}
+
+/** Waits until what was written has gone, or its reader has. */
+async function drained(outgoing: ServerResponse): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  outgoing.once("drain", resolve);
+  outgoing.once("close", resolve);
+  await promise;
+  outgoing.off("drain", resolve);
+  outgoing.off("close", resolve);
 }

@@ -162,3 +162,19 @@ test("what machines do not take leaves room for those of others, and of administ
     statuses.push((await ask(url, user)).statusCode);
   expect(statuses).toEqual([200, 429, 200, 429, 200, 200, 200]);
 });
+
+test("a watch whose reader takes each piece late leaves nothing behind with each of them [apiserver-unsent-7]", async () => {
+  const warnings: string[] = [];
+  const hear = ({ name }: Error) => warnings.push(name);
+  process.on("warning", hear);
+  closers.push(() => process.off("warning", hear));
+  async function* pieces() {
+    for (let index = 0; index < 15; index += 1) yield await Promise.resolve("x".repeat(megabyte));
+  }
+  const url = await start(() => pieces(), limits);
+  const answer = await ask(url, "eve");
+  let bytes = 0;
+  for await (const chunk of answer as AsyncIterable<Buffer>) bytes += chunk.length;
+  await new Promise((resolve) => setImmediate(resolve));
+  expect([bytes, warnings]).toEqual([15 * megabyte, []]);
+});

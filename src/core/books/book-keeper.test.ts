@@ -217,6 +217,71 @@ test("a chapter closes after those of its kind that began before it: none is lef
   ]);
 });
 
+test("a line that finds no chapter is no news each time that the journal repeats it [books-book-keeper-9]", () => {
+  const controller = new LineWriter("controller", "c", "pod-1");
+  controller.at(0, { ...update, path: "Executed/Cordoned", mark: "end", reason: "Cordoned" });
+  controller.at(1, { ...update, run: "rendered-worker-c", path: "Updated", mark: "end", reason: "Superseded" });
+  const keeper = new BookKeeper(book);
+  const bookObjects = new BookObjects();
+  const pass = (seconds: number) => {
+    const isNews = keeper.take(controller.lines, morning + seconds * 1000);
+    bookObjects.keep(keeper, morning + seconds * 1000);
+    return isNews;
+  };
+  expect([2, 6, 10, 14, 18].map(pass)).toEqual([true, false, false, false, false]);
+  expect(keeper.nextWriteInMs(morning + 18_000)).toBeGreaterThan(lateLinesMs);
+});
+
+test("a chapter that turned another one stays, also for a keeper that starts anew [books-book-keeper-10]", () => {
+  const state = new LineWriter("state", "health", "life-1");
+  const health = { book: "cluster", chapter: "Controller", path: "Degraded" } as const;
+  const seen = (seconds: number, mark: "fail" | "end", reason: "NotAvailable" | "Recovered") => ({
+    ...state.at(seconds, { ...health, mark, reason }),
+    via: "seen" as const,
+  });
+  const lines = [seen(1.2, "fail", "NotAvailable"), seen(1.7, "end", "Recovered")];
+  const bookObjects = new BookObjects();
+  const told = () => [...bookObjects.chapters.values()].map(({ state: is, outcome }) => [is, outcome].join(" ").trim());
+  let keeper = new BookKeeper("cluster");
+  for (const seconds of [2, 10, 60]) {
+    keeper.take(lines, morning + seconds * 1000);
+    bookObjects.keep(keeper, morning + seconds * 1000);
+  }
+  expect(told()).toEqual(["Closed Failed", "Open"]);
+  keeper = new BookKeeper("cluster", bookObjects.kept());
+  for (const seconds of [61, 120]) bookObjects.keep(keeper, morning + seconds * 1000);
+  expect(told()).toEqual(["Closed Failed", "Open"]);
+});
+
+test("a keeper that starts anew puts what is stored of a later boot behind the journal's lines of an earlier one [books-book-keeper-11]", () => {
+  const [daemon, controller] = [new LineWriter("daemon", "worker-0"), new LineWriter("controller", "c", "pod-1")];
+  const to = (run: string) => ({ ...update, run }) as const;
+  const set = (seconds: number, run: string) =>
+    controller.at(seconds, { ...to(run), path: "Requested", mark: "begin", reason: "TargetSet" });
+  const seen = (seconds: number, run: string) =>
+    daemon.at(seconds, { ...to(run), path: "Requested", mark: "end", reason: "TargetSeen" });
+  const done = (seconds: number, run: string) =>
+    daemon.at(seconds, { ...to(run), path: "Updated", mark: "end", reason: "Succeeded", outcome: "Succeeded" });
+  const bookObjects = new BookObjects();
+  const before = new BookKeeper(book);
+  before.take([set(1, "b")], morning + 1000);
+  bookObjects.keep(before, morning + 1000);
+  seen(2, "b");
+  done(3, "b");
+  daemon.reboot("boot-2", 4);
+  before.take([set(5, "c"), seen(6, "c")], morning + 6000);
+  bookObjects.keep(before, morning + 6000);
+  done(7, "c");
+  const lines = [...controller.lines, ...daemon.lines];
+  const after = new BookKeeper(book, bookObjects.kept());
+  after.take(lines, morning + 8000);
+  for (const seconds of [8, 30]) bookObjects.keep(after, morning + seconds * 1000);
+  expect([...bookObjects.chapters.values()].map(({ run, outcome, skew }) => [run, outcome, skew])).toEqual([
+    ["b", "Succeeded", undefined],
+    ["c", "Succeeded", undefined],
+  ]);
+});
+
 test("a late line is in one chapter only, however often and through whichever keeper the journal delivers it", () => {
   const bookObjects = new BookObjects();
   let keeper = new BookKeeper("cluster");

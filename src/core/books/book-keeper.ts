@@ -11,12 +11,13 @@ import {
   addCounts,
   chapterOf,
   closedChapter,
+  closedChapters,
   draftsOf,
   isRepetition,
   linesOfChapter,
 } from "./fold-book.ts";
 import { isKnown, isOfMachine, marksOf } from "./journal.ts";
-import { lineKey } from "./order-lines.ts";
+import { inOrderOfBoots, lineKey } from "./order-lines.ts";
 
 /** A pending write to a book. */
 export interface ChapterChange {
@@ -48,7 +49,7 @@ export const newBook: KeptBook = { chapters: [], through: [], lastNumber: 0, cou
 export const lateLinesMs = 15_000;
 /** Late lines that wait for a chapter. */
 const mostWaiting = 50;
-/** Late lines, and lines left out, that are remembered: journals repeat them while their rings hold them. */
+/** Late lines, lines left out, and lines without a chapter that are remembered: journals repeat them while their rings hold them. */
 const mostLate = 1000;
 
 /**
@@ -81,6 +82,8 @@ export class BookKeeper {
   #lastNumber: number;
   /** Late lines that are stored in another chapter, and lines that were left out. */
   readonly #late = new Set<string>();
+  /** Lines that found no chapter. The journal repeats them, and other lines may still make one; but they are no news. */
+  readonly #homeless = new Set<string>();
   /** Of chapters that are not closed, how many of their lines are stored or known and not in memory. */
   readonly #leftOut = new Map<string, number>();
   /** Kinds of chapters that this version does not know. */
@@ -97,14 +100,15 @@ export class BookKeeper {
     this.#through = kept.through;
     this.#counters = { ...kept.counters };
     this.#lastNumber = Math.max(kept.lastNumber, ...kept.chapters.map(({ number }) => number), 0);
-    for (const chapter of [...kept.chapters].sort((a, b) => a.number - b.number)) {
-      if (chapter.state === "Closed") this.#remember(chapter);
-      else {
-        this.#announce(chapter);
-        this.#leftOut.set(keyOf(chapter), chapter.dropped);
-        this.#add(linesOfChapter(chapter));
-        this.#missed = Math.max(this.#missed, chapter.missed ?? 0);
-      }
+    const stored = kept.chapters.toSorted((a, b) => a.number - b.number);
+    this.#leaveOut(stored.filter(({ state }) => state === "Closed").flatMap(lateEntries));
+    for (const closed of closedChapters(stored)) this.#remember(closed);
+    for (const chapter of stored) {
+      if (chapter.state === "Closed") continue;
+      this.#announce(chapter);
+      this.#leftOut.set(keyOf(chapter), chapter.dropped);
+      this.#add(linesOfChapter(chapter));
+      this.#missed = Math.max(this.#missed, chapter.missed ?? 0);
     }
   }
 
@@ -117,12 +121,14 @@ export class BookKeeper {
     return this.#lines.length === 0;
   }
 
-  /** @param now milliseconds since the epoch. @returns whether any of the lines was new. */
+  /**
+   * @param lines with the boots of a writer in their order. @param now milliseconds since the epoch.
+   * @returns whether any of the lines was new.
+   */
   take(lines: readonly JournalLine[], now: number): boolean {
-    const before = this.#lines.length;
-    this.#add(lines);
-    if (this.#lines.length === before) return false;
+    if (!this.#add(lines)) return false;
     this.#heardAt = now;
+    this.#lines = [...inOrderOfBoots(this.#lines, lines)];
     if (this.#lines.length > ofMachine.chapterLines) this.#shorten(draftsOf(this.book, this.#lines, this.#closed));
     return true;
   }
@@ -140,7 +146,9 @@ export class BookKeeper {
     return true;
   }
 
-  #add(lines: readonly JournalLine[]): void {
+  /** @returns whether one of the lines was not known. */
+  #add(lines: readonly JournalLine[]): boolean {
+    let isNews = false;
     for (const line of lines) {
       if (line.book !== this.book) continue;
       const key = lineKey(line);
@@ -156,7 +164,9 @@ export class BookKeeper {
       if (this.#isOfMachine && isOfMachine(line) && this.#lines.length >= ofMachine.lines) continue;
       this.#keys.add(key);
       this.#lines.push(line);
+      isNews ||= !this.#homeless.has(key);
     }
+    return isNews;
   }
 
   /** Whether a line is at or before the last one of its writer in a closed chapter. */
@@ -180,11 +190,7 @@ export class BookKeeper {
   }
 
   #leaveOut(lines: readonly Parameters<typeof lineKey>[0][]): void {
-    for (const line of lines) this.#late.add(lineKey(line));
-    for (const oldest of this.#late) {
-      if (this.#late.size <= mostLate) break;
-      this.#late.delete(oldest);
-    }
+    addKeys(this.#late, lines);
   }
 
   /** The pending writes; unchanged until `written` is called. */
@@ -257,7 +263,11 @@ export class BookKeeper {
       ({ draft: { chapter: kind, run, end } }) => kind === chapter.chapter && run === chapter.run && end !== undefined,
     )?.draft;
     this.#forget((draft?.lines ?? []).map(({ line }) => line));
-    this.#remember(chapter, draft);
+    // The chapter also has late lines of other chapters.
+    this.#leaveOut(
+      draft?.lines.flatMap(({ line, late }) => (late === undefined ? [] : [line])) ?? lateEntries(chapter),
+    );
+    this.#remember(closedChapter(chapter, draft));
     this.#missed = 0;
     for (const counter of ["chapters", `${chapter.chapter}/${chapter.outcome ?? "Unknown"}`])
       this.#counters[counter] = (this.#counters[counter] ?? 0) + 1;
@@ -279,11 +289,11 @@ export class BookKeeper {
     const drafts = draftsOf(this.book, this.#lines, this.#closed);
     // Observations of an ended chapter that its participants reported, repeated reports of its end, and what it contains.
     const placed = new Set(drafts.flatMap(({ lines }) => lines.map(({ line }) => line)));
-    this.#forget(
-      this.#lines.filter(
-        (line) => !placed.has(line) && (line.via === "seen" || isRepetition(line) || this.#isClosed(line)),
-      ),
+    const homeless = this.#lines.filter(
+      (line) => !placed.has(line) && (line.via === "seen" || isRepetition(line) || this.#isClosed(line)),
     );
+    this.#forget(homeless);
+    addKeys(this.#homeless, homeless);
     if (drafts.length === 0 && this.#lines.length > mostWaiting) {
       this.#forget(this.#lines.slice(0, this.#lines.length - mostWaiting));
     }
@@ -326,16 +336,10 @@ export class BookKeeper {
     );
   }
 
-  #remember(chapter: Chapter, draft?: ChapterDraft): void {
-    // The chapter also has late lines of other chapters.
-    const late =
-      draft === undefined
-        ? chapter.entries.filter((entry) => entry.late !== undefined)
-        : draft.lines.flatMap(({ line, late: is }) => (is === undefined ? [] : [line]));
-    this.#leaveOut(late);
-    this.#closed.push(closedChapter(chapter, draft));
+  #remember(closed: ClosedChapter): void {
+    this.#closed.push(closed);
     // The newest few of each kind are those that something may still come for.
-    const same = this.#closed.filter((each) => each.chapter === chapter.chapter);
+    const same = this.#closed.filter((each) => each.chapter === closed.chapter);
     if (same.length > 20 && same[0] !== undefined && same[1] !== undefined) {
       const [oldest, second] = same;
       this.#closed.splice(this.#closed.indexOf(second), 1, {
@@ -347,7 +351,19 @@ export class BookKeeper {
   }
 }
 
+/** Lines of other chapters that a chapter has. */
+const lateEntries = ({ entries }: Chapter) => entries.filter(({ late }) => late !== undefined);
+
 const keyOf = ({ chapter, run }: Pick<Chapter, "chapter" | "run">) => `${chapter}\n${run}`;
+
+/** Remembers lines, the newest {@link mostLate} of all. */
+function addKeys(keys: Set<string>, lines: readonly Parameters<typeof lineKey>[0][]): void {
+  for (const line of lines) keys.add(lineKey(line));
+  for (const oldest of keys) {
+    if (keys.size <= mostLate) break;
+    keys.delete(oldest);
+  }
+}
 
 /** Of each writer and boot the farther mark, 64 of them at most. */
 export function merged(a: readonly JournalMark[], b: readonly JournalMark[]): readonly JournalMark[] {

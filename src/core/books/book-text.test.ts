@@ -544,6 +544,29 @@ describe("what a reader finds", () => {
     expect(bookText(read, { now })).toContain("from the journals: not in the book yet");
   });
 
+  test("what is stored of a later boot comes behind the journal's lines of an earlier one [books-book-text-18]", () => {
+    const daemon = new LineWriter("daemon", "worker-0", "boot-1");
+    const controller = new LineWriter("controller", "c", "pod-1");
+    const to = (run: string) => ({ book: "node/worker-0", chapter: "Update", run }) as const;
+    controller.at(1, { ...to("b"), path: "Requested", mark: "begin", reason: "TargetSet" });
+    daemon.at(2, { ...to("b"), path: "Requested", mark: "end", reason: "TargetSeen" });
+    daemon.at(3, { ...to("b"), path: "Updated", mark: "end", reason: "Succeeded", outcome: "Succeeded" });
+    daemon.reboot("boot-2", 4);
+    controller.at(5, { ...to("c"), path: "Requested", mark: "begin", reason: "TargetSet" });
+    daemon.at(6, { ...to("c"), path: "Requested", mark: "end", reason: "TargetSeen" });
+    const all = [...controller.lines, ...daemon.lines];
+    const open = (run: string, of: readonly JournalLine[], number: number) => {
+      const record = foldBook("node/worker-0", of, { now: morning + 6000 }).find((each) => each.run === run);
+      return object({ ...(record ?? expect.fail()), state: "Open", endedAt: undefined, outcome: undefined, number });
+    };
+    const chapters = [open("b", controller.lines.slice(0, 1), 1), open("c", all, 2)];
+    const read = readBook({ books: [], chapters, journals: [journal("controller", all)] }, "node/worker-0", now);
+    expect(read.chapters.map(({ run, outcome, skew }) => [run, outcome, skew])).toEqual([
+      ["b", "Succeeded", undefined],
+      ["c", undefined, undefined],
+    ]);
+  });
+
   test("lines about another node in a node's journal count for neither node, and the first one's book reports it [books-book-text-14]", () => {
     const storedBooks = { books: [], chapters: [], journals: [journal("node-worker-1", lines)] };
     expect(readBook(storedBooks, "node/worker-0", now).chapters).toEqual([]);

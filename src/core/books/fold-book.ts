@@ -167,7 +167,8 @@ export function draftsOf(
       draft = undefined;
     }
     if (draft === undefined) {
-      const belated = before !== undefined && (!mayOpen || at <= before.at);
+      // What turns a chapter ends the one before it at the same moment.
+      const belated = before !== undefined && (!mayOpen || (turns ? at < before.at : at <= before.at));
       if (belated && (line.via === "seen" || isRepetition(line))) continue;
       if (belated) {
         const home = [...open.values()].at(-1);
@@ -599,6 +600,24 @@ export function linesOfChapter(chapter: Pick<Chapter, "book" | "chapter" | "run"
         ]
       : [],
   );
+}
+
+/**
+ * What later lines of a book have to know of the chapters that are stored and closed. Of a kind whose chapters follow each
+ * other without a gap, one has ended when the next began, in whichever second.
+ */
+export function closedChapters(chapters: readonly Chapter[]): readonly ClosedChapter[] {
+  const nextBegan = new Map<string, number>();
+  const closed: ClosedChapter[] = [];
+  for (const chapter of chapters.toSorted((a, b) => b.number - a.number)) {
+    const known = closedChapter(chapter);
+    const next = nextBegan.get(chapter.chapter) ?? Infinity;
+    if (chapter.state === "Closed") closed.push({ ...known, endedAtMs: Math.min(known.endedAtMs, next) });
+    const first = chapter.entries.find(({ late }) => late === undefined);
+    const turns = chapterRule(bookKindOf(chapter.book) ?? "cluster", chapter.chapter).turns !== undefined;
+    if (turns && first !== undefined) nextBegan.set(chapter.chapter, first.at);
+  }
+  return closed.reverse();
 }
 
 /** What later lines of a book have to know of a chapter that is stored and closed. */

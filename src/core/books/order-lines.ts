@@ -21,6 +21,21 @@ export const lineKey = (line: Pick<JournalLine, "writer" | "boot" | "seq" | "sub
   `${writerKey(line)}/${line.boot}/${line.seq}/${line.sub ?? 0}`;
 
 /**
+ * Lines with the boots of each writer in the order of the journals. Boots that these do not have any more were before; what
+ * is stored of a boot is not before what the journals still have of an earlier one.
+ */
+export function inOrderOfBoots(
+  lines: readonly JournalLine[],
+  inJournals: readonly JournalLine[],
+): readonly JournalLine[] {
+  const bootOf = (line: JournalLine) => `${writerKey(line)}/${line.boot}`;
+  const ranks = new Map<string, number>();
+  for (const line of inJournals) if (!ranks.has(bootOf(line))) ranks.set(bootOf(line), ranks.size);
+  const rankOf = (line: JournalLine) => ranks.get(bootOf(line)) ?? -1;
+  return lines.toSorted((a, b) => rankOf(a) - rankOf(b));
+}
+
+/**
  * Orders the lines of several writers. Lines of one writer are ordered by boot and number; boots have the order of the
  * input, which is the journal's. Lines of different writers are ordered by their clocks, but an end never precedes its
  * start: such an end is moved behind the start and marked. Duplicates count once.

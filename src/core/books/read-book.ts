@@ -2,9 +2,9 @@ import type { MachineStateBook } from "../../api/books/machine-state-book.ts";
 import type { MachineStateChapter } from "../../api/books/machine-state-chapter.ts";
 import type { MachineStateJournal } from "../../api/books/machine-state-journal.ts";
 import type { ReadBook, ReadChapter } from "./book-text.ts";
-import { closedChapter, foldBook, linesOfChapter } from "./fold-book.ts";
+import { closedChapters, foldBook, linesOfChapter } from "./fold-book.ts";
 import { admittedLines, bookOfJournal, isKnown } from "./journal.ts";
-import { lineKey } from "./order-lines.ts";
+import { inOrderOfBoots, lineKey } from "./order-lines.ts";
 
 /** The inputs of a reader: stored books and chapters, if any, and the journals. */
 export interface StoredBooks {
@@ -34,10 +34,13 @@ export function readBook({ books, chapters, journals }: StoredBooks, book: strin
   const late = new Set(
     kept.flatMap(({ entries }) => entries.flatMap((entry) => (entry.late === undefined ? [] : [lineKey(entry)]))),
   );
-  const fresh = admitted.filter((line) => !isGone(line) && !late.has(lineKey(line)));
-  const records = foldBook(book, [...open.flatMap(linesOfChapter), ...fresh], {
+  // The index is older than the chapters: lines of closed ones are not put in order with those that are left.
+  const isStored = (line: (typeof admitted)[number]) =>
+    closed.some(({ chapter, through }) => chapter === line.chapter && isKnown(through, line));
+  const fresh = admitted.filter((line) => !isGone(line) && !isStored(line) && !late.has(lineKey(line)));
+  const records = foldBook(book, inOrderOfBoots([...open.flatMap(linesOfChapter), ...fresh], admitted), {
     now,
-    closed: closed.map((chapter) => closedChapter(chapter)),
+    closed: closedChapters(kept),
   });
   let last = Math.max(index?.lastNumber ?? 0, kept.at(-1)?.number ?? 0);
   const inBook = new Set<number>();
