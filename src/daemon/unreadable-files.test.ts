@@ -105,6 +105,52 @@ test("so it does of those that taking the machine over found [daemon-originals-2
   expect(linesOf(harness)).toEqual([says(path)]);
 });
 
+test.for<{ readonly title: string; readonly isKilledBy: "ledger.json" | "/var/theirs" }>([
+  { title: "before the book has it", isKilledBy: "ledger.json" },
+  { title: "once the book has it", isKilledBy: "/var/theirs" },
+])(
+  "a daemon that is killed after it recorded what it does not keep names it once: $title [daemon-originals-4]",
+  async ({ isKilledBy }) => {
+    const harness = await MachineHarness.make();
+    await harness.updatedTo("rendered-1", {});
+    harness.kill();
+    let isKilled = false;
+    const killAt = (what: string) => {
+      if (isKilled || what !== isKilledBy) return;
+      isKilled = true;
+      harness.kill();
+    };
+    harness.tamper = (host) => ({
+      ...host,
+      ledger: {
+        ...host.ledger,
+        write: async (name, text, signal) => {
+          await host.ledger.write(name, text, signal);
+          killAt(name);
+        },
+      },
+      files: {
+        ...host.files,
+        write: async (writes, signal) => {
+          for (const { path } of writes) killAt(path);
+          await host.files.write(writes, signal);
+        },
+      },
+    });
+    const { signal } = new AbortController();
+    const contents = new TextEncoder().encode(tooLarge);
+    const entry = { kind: "file", contents, mode: 0o600, uid: 1000, gid: 1000 } as const;
+    await harness.host.files.write([{ path: "/var/theirs", entry }], signal);
+    await harness.config("rendered-2", { files: { "/var/theirs": "ours" } });
+    await harness.annotate({ [annotations.desiredConfig]: "rendered-2" });
+    harness.start();
+    await harness.until(() => Promise.resolve(isKilled), "the daemon is killed");
+    harness.start();
+    await harness.untilDone("rendered-2");
+    expect(linesOf(harness)).toEqual([says("/var/theirs")]);
+  },
+);
+
 test("originals of an earlier release that are too large stop no pass: what is too much goes, and is named [daemon-originals-3]", async () => {
   const large = "A".repeat(mostDocumentBytes / 2);
   const entry = { kind: "file", digest: "", mode: 0o600, uid: 1000, gid: 1000 } as const;
