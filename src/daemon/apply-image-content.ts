@@ -299,7 +299,6 @@ async function observe(
     passwords,
     users: new Map(),
     groups: new Map(),
-    originals,
     previous: before,
     vendor,
   };
