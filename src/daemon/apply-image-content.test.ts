@@ -269,6 +269,19 @@ describe("settling", () => {
     ).toEqual({ "/etc/local": null });
   });
 
+  test("gives a previous system its OS's own file back that the documents say nothing of but that there is one [daemon-settle-machine-5]", async () => {
+    const { host } = machineWith(images, "bare");
+    await put(host, "/etc/app.conf", "ours");
+    await put(host, `/etc/systemd/system/${hostPaths.settleUnit}`, settleUnitText);
+    await host.units.enable(hostPaths.settleUnit, signal);
+    const hidden = ["/etc/app.conf"];
+    const originals = { paths: { "/etc/app.conf": null }, hidden, enablement: {}, passwords: {}, kernelArguments: [] };
+    await host.ledger.write("originals.json", JSON.stringify({ v: 1, ...originals, ownKernelArguments: [] }), signal);
+    await host.ledger.write(localPayloadName("bare"), printPayload(payload([])), signal);
+    await host.boot({ orderly: true });
+    expect(await text(host, "/etc/app.conf")).toBe("vendor");
+  });
+
   test("skips content of accounts that the machine lacks", async () => {
     const machine = machineWith(
       {

@@ -299,7 +299,6 @@ async function observe(
     passwords,
     users: new Map(),
     groups: new Map(),
-    originals,
     previous: before,
     vendor,
   };
@@ -338,7 +337,7 @@ async function remembered(
             from,
           );
     found.set(path, original);
-    if (from === "image" && original === null) hidden.add(path);
+    if (original === null && (from === "image" || before?.hidden?.includes(path) === true)) hidden.add(path);
   }
   const { originals } = withFound(view.originals, found, unreadable);
   // A unit whose text the payload provides had no original, but for what the OS ships.

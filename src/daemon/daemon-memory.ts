@@ -8,8 +8,6 @@ import type { PassMemory, PassPlan } from "../core/machine/pass-plan.ts";
 export type DaemonMemory = { -readonly [Key in keyof Omit<PassMemory, "fetchedImages">]: PassMemory[Key] } & {
   /** Emptied after a failure: otherwise an image that was discarded during a long drain would be missing forever. */
   readonly fetchedImages: Set<string>;
-  /** What this process has said of the update that is under way, and says once. */
-  readonly told: Set<string>;
   /** The documents as they lie on the disk; `undefined` once a step may have changed them. */
   documents: MachineDocuments | undefined;
   /** The last two rendered configurations that were read from the API server; they are immutable. */
@@ -30,7 +28,6 @@ export const newDaemonMemory = (): DaemonMemory => ({
   announced: undefined,
   failing: undefined,
   fetchedImages: new Set(),
-  told: new Set(),
   documents: undefined,
   configs: [],
   watched: undefined,

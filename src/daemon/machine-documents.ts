@@ -1,9 +1,9 @@
 import { McoError } from "../api/errors.ts";
-import { fittingOriginals } from "../core/machine/kept-originals.ts";
+import { fittingOriginals, mostOriginalsText, originalsToStore } from "../core/machine/kept-originals.ts";
 import type { Originals } from "../core/machine/observed-content.ts";
 import type { ImagePair } from "../core/machine/image-target.ts";
 import { localPayloadName } from "../core/machine/image-content-plan.ts";
-import { type HostLedger, mostDocumentBytes } from "../host/host.ts";
+import type { HostLedger } from "../host/host.ts";
 import type { Ledger, ImageContentRecord } from "../core/machine/observed-node.ts";
 import type { MachineDocuments, KeptTarget, Previous, RefusedTarget } from "../core/machine/machine-record.ts";
 
@@ -55,6 +55,8 @@ export function documentStore(store: HostLedger): DocumentStore {
   const write = writerOf(store);
   const writeLedger = ({ v: _v, ...ledger }: Ledger, signal: AbortSignal) =>
     write(names.ledger, ledger, signal, ledger.image === undefined ? 1 : version);
+  const writeOriginals = (originals: Originals, signal: AbortSignal) =>
+    write(names.originals, originalsToStore(originals), signal);
   const writeTarget = (
     name: string,
     { config, pair, ...more }: KeptTarget & { readonly proven?: boolean },
@@ -65,10 +67,10 @@ export function documentStore(store: HostLedger): DocumentStore {
     load: (signal) => loadDocuments(store, signal),
     target: (signal) => readDocument<KeptTarget>(store, names.target, signal),
     async adopt(previous, originals, signal) {
-      await write(names.originals, originals, signal);
+      await writeOriginals(originals, signal);
       await writeTarget(names.previous, previous, signal);
     },
-    storeOriginals: (originals, signal) => write(names.originals, originals, signal),
+    storeOriginals: writeOriginals,
     async openLedger(ledger, target, signal) {
       await writeTarget(names.target, target, signal);
       await writeLedger(ledger, signal);
@@ -76,7 +78,7 @@ export function documentStore(store: HostLedger): DocumentStore {
     updateLedger: writeLedger,
     async closeLedger(target, originals, signal) {
       await writeTarget(names.previous, { ...target, proven: true }, signal);
-      await write(names.originals, originals, signal);
+      await writeOriginals(originals, signal);
       await store.remove(names.target, signal);
       await store.remove(names.ledger, signal);
     },
@@ -114,14 +116,11 @@ function parseDocument<T>(text: string | undefined, name: string): T | undefined
   return document as T;
 }
 
-/**
- * An earlier release kept any amount: what is too much goes, and is named, before it hinders anything. A payload that is
- * kept on the machine holds the originals twice.
- */
+/** An earlier release kept any amount: what is too much goes, and is named, before it hinders anything. */
 async function readOriginals(store: HostLedger, signal: AbortSignal): Promise<Originals | undefined> {
   const text = await store.read(names.originals, signal);
   const originals = parseDocument<Originals>(text, names.originals);
-  if (text === undefined || originals === undefined || text.length <= mostDocumentBytes / 2) return originals;
+  if (text === undefined || originals === undefined || text.length <= mostOriginalsText) return originals;
   const fitting = fittingOriginals(originals);
   await writerOf(store)(names.originals, fitting, signal);
   return fitting;

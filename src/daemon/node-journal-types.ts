@@ -25,6 +25,7 @@ export interface NodeJournal {
    */
   goOn(target: string, how?: { readonly isOver: boolean }): void;
   begin<P extends UpdateSection>(path: P, reason: Update[P][number], message: string, more?: LineDetails): void;
+  /** Reports once for each update what was found on the way. */
   note<P extends UpdateSection>(path: P, reason: Update[P][number], message: string, more?: LineDetails): void;
   end<P extends UpdateSection>(path: P, reason: Update[P][number], message: string, more?: LineDetails): void;
   skip<P extends UpdateSection>(path: P, reason: Update[P][number], message: string): void;

@@ -13,7 +13,7 @@ import { underOneName } from "../core/machine/one-name.ts";
 import { originalsOnSystem, originalsUnder, shippedPaths, uncovered } from "../core/machine/kept-originals.ts";
 import { isKubeconfig } from "../core/text/is-kubeconfig.ts";
 import { foldersAbove } from "../ignition/clean-path.ts";
-import { hiddenUnits, unrecordedLinks } from "../core/machine/unit-gap.ts";
+import { hiddenUnits, originalsWithLinksOfOs, unrecordedLinks } from "../core/machine/unit-gap.ts";
 import { type InstallLink, namesOfLink, reachedFrom, vendorUnitFolder } from "../core/config/install-links.ts";
 import { templateOf } from "../core/config/unit-name.ts";
 import { encodeBase64, textOf } from "../ignition/data-url.ts";
@@ -140,7 +140,11 @@ export async function observeHost(
   await observePlaces(host, target, { entries, originals }, signal);
   // Only an update that did not end can owe anything to units that no configuration names.
   const actedOn = documents.ledger === undefined ? [] : [...owedUnits(documents.ledger), ...(known.actedOn ?? [])];
-  const { states: _states, ...units } = await observeUnits(
+  const {
+    states: _states,
+    originals: recordedNow,
+    ...units
+  } = await observeUnits(
     host,
     {
       previous,
@@ -154,8 +158,8 @@ export async function observeHost(
   // The daemon writes nothing without a ledger: other originals belong to an update that was interrupted before that.
   const isWhole = documents.ledger !== undefined || previous === undefined || payload !== undefined;
   const begun = isWhole
-    ? originals
-    : originalsUnder(previous, managedUnits(previous, findUnitIn(previous, units.shippedUnits)), originals);
+    ? recordedNow
+    : originalsUnder(previous, managedUnits(previous, findUnitIn(previous, units.shippedUnits)), recordedNow);
   return {
     bootId,
     booted,
@@ -240,8 +244,8 @@ async function goesAway(
 }
 
 /**
- * The units that configurations manage or managed, and others: their states, links, and what the OS ships of them. A unit
- * that the OS ships can name more of them.
+ * The units that configurations manage or managed, and others: their states, links, what the OS ships of them, and what they
+ * were. A unit that the OS ships can name more of them.
  */
 export async function observeUnits(
   host: Host,
@@ -258,7 +262,7 @@ export async function observeUnits(
   },
   signal: AbortSignal,
 ): Promise<
-  Required<Pick<ObservedNode, "enablement" | "links" | "shippedUnits" | "shippedLinks">> & {
+  Required<Pick<ObservedNode, "enablement" | "links" | "shippedUnits" | "shippedLinks" | "originals">> & {
     readonly states: ReadonlyMap<string, UnitState>;
   }
 > {
@@ -287,12 +291,14 @@ export async function observeUnits(
     ...linkPathsOf(hiddenUnits(originals, shippedUnits), { shippedUnits, links }),
     ...unrecordedLinks(originals, previous, shippedUnits).map(({ path }) => path),
   ];
+  const shippedLinks = await shippedLinksAt(host, paths, signal);
   return {
     states,
     enablement: new Map([...states].map(([name, { enablement }]) => [name, enablement])),
     links: new Map(links.map(({ path, target }) => [path, target])),
     shippedUnits,
-    shippedLinks: await shippedLinksAt(host, paths, signal),
+    shippedLinks,
+    originals: originalsWithLinksOfOs({ originals, previous, shippedUnits, shippedLinks }),
   };
 }
 

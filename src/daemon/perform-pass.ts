@@ -222,7 +222,6 @@ async function hold({ reason, message, annotations: notes }: PassCase<"hold">, p
 function forgetUpdate({ memory }: PassContext): void {
   memory.announced = undefined;
   memory.failing = undefined;
-  memory.told.clear();
 }
 
 async function refuse(plan: PassCase<"refuse">, pass: PassContext): Promise<Outcome> {

@@ -10,7 +10,7 @@ import {
   managedUnits,
 } from "../core/config/node-config.ts";
 import type { OriginalEntry, Originals } from "../core/machine/observed-content.ts";
-import { originalToRecord, originalsUnder, withFound } from "../core/machine/kept-originals.ts";
+import { originalToRecord, originalsToStore, originalsUnder, withFound } from "../core/machine/kept-originals.ts";
 import { linksOfUnits, originalUnits } from "../core/machine/unit-gap.ts";
 import { type PayloadEntry, payloadOf, printPayload, settleUnitText } from "../core/config/image-content.ts";
 import { contentMismatch, contentSaid, isTargetOf, pairOf } from "../core/machine/image-target.ts";
@@ -250,8 +250,10 @@ async function keepPayload(
  * have left other content. It is not silent of units that it masks, and of those that are enabled together with others.
  */
 function withOriginals(config: NodeConfig, observed: ObservedNode): LocalPayload {
-  const { originals, shippedUnits = new Map() } = observed;
+  const { shippedUnits = new Map() } = observed;
+  const originals = originalsToStore(observed.originals);
   const { paths, enablement } = originals;
+  const hidden = new Set(originals.hidden);
   const payload = payloadOf(config, observed);
   const managed = managedUnits(config, findUnitIn(config, shippedUnits));
   const units = Object.entries(enablement).flatMap(([name, was]) =>
@@ -260,7 +262,8 @@ function withOriginals(config: NodeConfig, observed: ObservedNode): LocalPayload
   );
   const named = new Set(payload.entries.map(({ path }) => path));
   const before = Object.entries(paths).flatMap(([path, original]): PayloadEntry[] => {
-    if (named.has(path)) return [];
+    // What the machine reads where the OS ships it is absent nowhere.
+    if (named.has(path) || hidden.has(path)) return [];
     if (original === null) return [{ path, kind: "absent" }];
     return [
       original.kind === "link"

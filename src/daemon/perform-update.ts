@@ -140,34 +140,29 @@ async function beginUpdate(update: Update): Promise<void> {
       [annotations.postConfigAction]: acted === undefined ? undefined : "",
     });
   }
-  // After a reboot, only applying an image's content has found more.
-  if (plan.observed.ledger === undefined || plan.observed.payload !== undefined) noteNotKept(update);
+  noteNotKept(update);
   // An update that goes on after a reboot has said it before.
   const skipped = plan.observed.ledger === undefined ? unitsThatAreNotThere(plan.observed, site.target.config) : [];
   if (skipped.length > 0) {
     const message = `not enabled, because the machine has no such unit: ${listText(skipped, mostNamedUnits)}`;
-    if (isNew(message, memory)) journal.note("Executed/Files", "UnitSkipped", message);
+    journal.note("Executed/Files", "UnitSkipped", message);
   }
-  for (const message of describeDropped(plan.plan.dropped))
-    if (isNew(message, memory)) journal.note("PostAction/Service", "DebtDropped", message);
+  for (const message of describeDropped(plan.plan.dropped)) journal.note("PostAction/Service", "DebtDropped", message);
   if (!plan.skipsDrain) return;
   const message = "no drain is required";
   reportSection({ path: "Executed/Cordoned", mark: "skip", reason: "NotRequired", message }, update);
   reportSection({ path: "Executed/Drained", mark: "skip", reason: "NotRequired", message }, update);
 }
 
-function isNew(message: string, { told }: Update["memory"]): boolean {
-  const isTold = told.has(message);
-  told.add(message);
-  return !isTold;
-}
-
-/** Names the paths whose original is not kept: those of this update, and those that a boot or taking the machine over found. */
-function noteNotKept({ site: { originals }, memory, journal }: Update): void {
+/**
+ * Names the paths whose original is not kept: those that an earlier daemon recorded for this update before it was killed, too,
+ * and those that a boot or taking the machine over found.
+ */
+function noteNotKept({ site: { originals }, journal }: Update): void {
   const notKept = originals.notKept ?? [];
   if (notKept.length === 0) return;
   const message = `not kept, because it is too large or cannot be read: what was here before it was managed: ${listText(notKept, mostNamedPaths)}`;
-  if (isNew(message, memory)) journal.note("Executed/Files", "OriginalNotKept", message);
+  journal.note("Executed/Files", "OriginalNotKept", message);
 }
 
 /** A resumed update is not announced again. */

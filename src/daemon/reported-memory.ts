@@ -16,10 +16,14 @@ export interface Section {
 export interface Run {
   readonly name: string;
   readonly sections: Map<string, Section>;
+  /** Its notes, as {@link textOfNote} gives them. */
+  readonly notes: Set<string>;
   readonly began: number;
   /** Reported by a daemon before this one. */
   isInherited: boolean;
 }
+
+export const textOfNote = (path: string, reason: string, message: string): string => `${path} ${reason} ${message}`;
 
 /** Earlier reports about a machine, so that each is made once, regardless of the number of passes. */
 export interface ReportedMemory {
@@ -79,18 +83,23 @@ function remember(line: JournalLine, memory: ReportedMemory): void {
   }
 }
 
-function rememberUpdate({ path, mark, run: name = "", msg, at, boot }: JournalLine, memory: ReportedMemory): void {
+function rememberUpdate(
+  { path, mark, run: name = "", reason, msg, at, boot }: JournalLine,
+  memory: ReportedMemory,
+): void {
   if (path === "Updated" && mark !== "retry") {
     memory.run = undefined;
     return;
   }
-  if (memory.run?.name !== name) memory.run = { name, sections: new Map(), began: at, isInherited: true };
-  const { sections } = memory.run;
+  if (memory.run?.name !== name)
+    memory.run = { name, sections: new Map(), notes: new Set(), began: at, isInherited: true };
+  const { sections, notes } = memory.run;
   const known = sections.get(path) ?? { boot, at };
   if (mark === "begin") sections.set(path, begun(sections.get(path), boot, at));
   else if (mark === "end" || mark === "skip") sections.set(path, { ...known, state: "ended", until: at });
   else if (mark === "fail") sections.set(path, { ...known, state: "failed", failure: msg });
   else if (mark === "retry") sections.delete(path);
+  else if (mark === "note") notes.add(textOfNote(path, reason, msg));
 }
 
 /** Begun, maybe again: the last failure stays known, so that the same failure is not reported again. */

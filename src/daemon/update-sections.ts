@@ -2,7 +2,7 @@ import type { EventSubject } from "../api/books/reports.ts";
 import { type JournalEntryIn, type SectionOutcome, bookSections } from "../api/books/report-table.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { NodeJournal, UpdateSection } from "./node-journal-types.ts";
-import { type ReportedMemory, begun } from "./reported-memory.ts";
+import { type ReportedMemory, begun, textOfNote } from "./reported-memory.ts";
 
 /** Sections that a daemon can be interrupted in. */
 const interruptible = new Set<string>(
@@ -60,7 +60,7 @@ export function updateSections(pen: SectionWriter): Sections {
     ...sectionMarks(pen),
     seen(target, from) {
       if (memory.run?.name === target) return;
-      memory.run = { name: target, sections: new Map(), began: clock.now(), isInherited: false };
+      memory.run = { name: target, sections: new Map(), notes: new Set(), began: clock.now(), isInherited: false };
       write(pen, "Requested", "end", "TargetSeen", `the daemon has seen its target ${target}`, {
         data: { to: target, ...(from === undefined ? {} : { from }) },
       });
@@ -112,7 +112,10 @@ function sectionMarks(
       memory.run?.sections.set(path, begun(section, memory.boot, clock.now()));
     },
     note(path, reason, message, more) {
-      write(pen, path, "note", reason, message, more);
+      const text = textOfNote(path, reason, message);
+      const isWritten = memory.run?.notes.has(text) === true;
+      write(pen, path, "note", reason, message, isWritten ? { ...more, isWritten } : more);
+      memory.run?.notes.add(text);
     },
     end(path, reason, message, more) {
       const section = sectionOf(path);

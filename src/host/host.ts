@@ -201,10 +201,10 @@ export interface HostUsers {
   setPasswordHash(name: string, hash: string | undefined, signal: AbortSignal): Promise<void>;
 }
 
-/** Small documents that survive everything but the loss of the disk, an OS roll-back included. */
-/** The largest document that is written, in bytes. */
-export const mostDocumentBytes = 128 * 1024 * 1024;
+/** The largest document that is written, in bytes: a payload holds the originals twice, and a configuration. */
+export const mostDocumentBytes = 192 * 1024 * 1024;
 
+/** Small documents that survive everything but the loss of the disk, an OS roll-back included. */
 export interface HostLedger {
   /** Documents of earlier releases too, which had no {@link mostDocumentBytes}. */
   read(name: string, signal: AbortSignal): Promise<string | undefined>;

@@ -1,10 +1,18 @@
 import { expect, test } from "vitest";
-import { fittingOriginals, mostOriginalBytes, originalsUnder, withFound } from "./kept-originals.ts";
+import {
+  type OriginalLimits,
+  fittingOriginals,
+  mostOriginalBytes,
+  mostOriginalsText,
+  originalsToStore,
+  originalsUnder,
+  withFound,
+} from "./kept-originals.ts";
 import type { OriginalEntry, Originals } from "./observed-content.ts";
 
 const file = (bytes: number, uid = 0): OriginalEntry => ({
   kind: "file",
-  contents: "A".repeat(Math.ceil((bytes * 4) / 3)),
+  contents: `${"A".repeat(Math.ceil((bytes * 4) / 3))}${"=".repeat((3 - (bytes % 3)) % 3)}`,
   digest: "",
   mode: 0o644,
   uid,
@@ -45,6 +53,17 @@ test.for<{
     notKept: ["/b"],
   },
   {
+    title: "the small files of root where not all of them fit",
+    found: { "/a": file(ofRoot), "/b": file(3), "/c": file(6) },
+    notKept: ["/a"],
+  },
+  {
+    title: "no links beyond what links may have, which users may have made, and all other files nevertheless",
+    before: { "/c": file(ofRoot), ...manyOfUser },
+    found: { "/a": { kind: "link", target: "x".repeat(mostOriginalBytes.ofLinks) }, "/b": link },
+    notKept: ["/a"],
+  },
+  {
     title: "what the OS ships, however much it is",
     before: { "/a": file(ofRoot) },
     found: { "/b": { ...file(ofRoot), shipped: true } },
@@ -75,4 +94,47 @@ test("of the originals of an earlier release goes what is too much, and nothing 
     ...originals({ ...paths, "/a": null }),
     notKept: ["/a"],
   });
+});
+
+const size = (value: unknown) => new TextEncoder().encode(JSON.stringify(value)).length;
+
+test("a document of originals has its bound, however many small files, long names and files of the OS there are [machine-originals-4]", () => {
+  const found = new Map<string, OriginalEntry | null>(
+    Array.from({ length: 12 }, (_, i) => [
+      [`/etc/ü${i}`, file(6 + 3 * i)] as const,
+      [`/home/"${i}"`, file(3, 1000)] as const,
+      [`/usr/${i}`, { ...file(9 * i), shipped: true }] as const,
+      [`/etc/link${i}`, { kind: "link", target: "\u0001".repeat(i) }] as const,
+      [`/etc/none${i}`, null] as const,
+    ]).flat(),
+  );
+  const most: OriginalLimits = { ofUserFile: 9, ofUsers: 99, ofRoot: 900, ofLinks: 900, ofOs: 90, ofText: 0 };
+  const [earlier, later] = [new Map([...found].slice(0, 30)), new Map([...found].slice(30))];
+  const keptOf = (ofText: number, before: Originals, more: typeof found) =>
+    originalsToStore(withFound(before, more, [], { ...most, ofText }).originals, { ...most, ofText });
+  const sizeOf = ({ paths, notKept = [] }: Originals) => size(paths) + size(notKept);
+  /** What each document has: the names of all paths, and what is known of files of the OS. */
+  const leastOf = (of: typeof found) =>
+    size(
+      Object.fromEntries([...of].map(([path, entry]) => [path, entry?.shipped ? { ...entry, contents: "" } : null])),
+    ) + size([...of.keys()]);
+  const whole = keptOf(100_000, originals({}), found);
+  expect(whole.notKept).toBeUndefined();
+  expect(whole.hidden).toEqual(["/usr/10", "/usr/11", "/usr/5", "/usr/6", "/usr/7", "/usr/8", "/usr/9"]);
+  const least = leastOf(found) + (most.ofOs * 4) / 3;
+  for (let ofText = least; ofText < least + size(whole); ofText += 13) {
+    expect(sizeOf(keptOf(ofText, originals({}), found))).toBeLessThanOrEqual(ofText);
+    const before = keptOf(ofText, originals({}), earlier);
+    expect(sizeOf(keptOf(ofText, before, later))).toBeLessThanOrEqual(ofText + leastOf(later));
+  }
+  expect(keptOf(least, originals({}), found).notKept?.length).toBeGreaterThan(30);
+  expect(keptOf(least + size(whole), originals({}), found)).toEqual(whole);
+});
+
+test("the bounds of originals leave room in their document [machine-originals-5]", () => {
+  const { ofOs, ofLinks, ofText } = mostOriginalBytes;
+  const contents = ((ofUsers + ofRoot + ofOs) * 4) / 3 + ofLinks;
+  // For the paths, owners and digests of twenty thousand files.
+  expect(contents + 20_000 * 256).toBeLessThan(ofText);
+  expect(ofText).toBeLessThan(mostOriginalsText);
 });

@@ -29,7 +29,9 @@ export interface Originals {
   readonly paths: Readonly<Record<string, OriginalEntry | null>>;
   /** Paths whose original entry was too large to be kept, or could not be read: they count as paths without one. */
   readonly notKept?: readonly string[];
-  /** Paths without an original entry where our image hides what the system itself would ship. */
+  /**
+   * Paths without an original entry where the system itself ships one: our image hides it, or it was too large to be recorded.
+   */
   readonly hidden?: readonly string[];
   /** Unit → its original enablement. */
   readonly enablement: Readonly<Record<string, string>>;

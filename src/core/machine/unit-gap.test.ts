@@ -4,7 +4,7 @@ import { alsoShapes, unitsOfShape } from "../../../test/support/also-shapes.ts";
 import { countWork } from "../../../test/support/count-work.ts";
 import { type NodeConfig, emptyNodeConfig } from "../config/node-config.ts";
 import type { OriginalEntry } from "./observed-content.ts";
-import { originalUnits, unitGap } from "./unit-gap.ts";
+import { originalUnits, originalsWithLinksOfOs, unitGap } from "./unit-gap.ts";
 
 const at = (path: string) => `/etc/systemd/system/${path}`;
 const wants = (name: string) => at(`multi-user.target.wants/${name}`);
@@ -333,3 +333,90 @@ test.for<{
   };
   expect(originalUnits(node)("a.socket")).toEqual(original);
 });
+
+test.for<{
+  readonly title: string;
+  readonly was?: string;
+  readonly recorded: Readonly<Record<string, string>>;
+  /** What the OS ships. */
+  readonly shipped: Readonly<Record<string, string>>;
+  /** The links of the service that enables the socket are recorded. */
+  readonly knows?: "the service";
+  readonly isAbsent?: true;
+  readonly original: { readonly enablement: string; readonly links?: Readonly<Record<string, string>> };
+}>([
+  {
+    title: "left out the OS's link is as the OS has it",
+    recorded: {},
+    shipped: onlySocket,
+    original: { enablement: "enabled", links: onlySocket },
+  },
+  {
+    title: "left out the OS's link, and not another one, has both",
+    was: "enabled",
+    recorded: { [otherLink]: socketOfOs },
+    shipped: onlySocket,
+    original: { enablement: "enabled", links: { ...onlySocket, [otherLink]: socketOfOs } },
+  },
+  {
+    title: "left out the only link follows its presets",
+    recorded: {},
+    shipped: {},
+    original: { enablement: "unknown" },
+  },
+  {
+    title: "left out a link beside one that it recorded keeps that one",
+    was: "enabled",
+    recorded: { [otherLink]: socketOfOs },
+    shipped: {},
+    original: { enablement: "enabled", links: { [otherLink]: socketOfOs } },
+  },
+  {
+    title: "recorded as masked stays so",
+    was: "masked",
+    recorded: {},
+    shipped: onlySocket,
+    original: { enablement: "masked", links: {} },
+  },
+  {
+    title: "recorded as disabled, and the OS does not ship, stays so",
+    recorded: {},
+    shipped: {},
+    isAbsent: true,
+    original: { enablement: "disabled", links: {} },
+  },
+  {
+    title: "recorded as disabled when it recorded the links of the service, too, stays so",
+    recorded: {},
+    shipped: onlySocket,
+    knows: "the service",
+    original: { enablement: "disabled", links: {} },
+  },
+])(
+  "a socket that Also= of an enabled service names and that an earlier release $title [machine-unit-gap-6]",
+  (each) => {
+    const { was = "disabled", recorded, shipped, knows, isAbsent, original } = each;
+    const { enablement, links } = originalsWithLinksOfOs({
+      shippedUnits: new Map([
+        ["a.service", `${vendor}Also=a.socket\n`],
+        ...(isAbsent === true ? [] : [["a.socket", socketText] as const]),
+      ]),
+      shippedLinks: new Map(Object.entries(shipped)),
+      originals: {
+        paths: {},
+        enablement: { "a.service": "disabled", "a.socket": was },
+        links: { "a.socket": recorded, ...(knows === undefined ? {} : { "a.service": {} }) },
+        passwords: {},
+        kernelArguments: [],
+        ownKernelArguments: [],
+      },
+      previous: {
+        ...emptyNodeConfig,
+        enablement: new Map([["a.service", { enabled: true, installable: true }]]),
+        entries: new Map(isAbsent === true ? [file(at("a.socket"), socketText)] : []),
+      },
+    });
+    expect({ enablement: enablement["a.socket"], links: links?.["a.socket"] }).toEqual(original);
+    expect(enablement["a.service"]).toBe("disabled");
+  },
+);

@@ -306,6 +306,10 @@ const withoutLinks = ({ was, links }: UnitRecord): string | undefined => (links 
 const isShipped = (name: string, shipped: ObservedUnits["shippedUnits"]): boolean =>
   shipped?.has(name) === true || shipped?.has(templateOf(name)) === true;
 
+/** Whether presets of the OS say how a unit is: one that it ships; those of a template name instances of their own. */
+const hasPresets = (name: string, shipped: ObservedUnits["shippedUnits"]): boolean =>
+  isShipped(name, shipped) && readUnitName(name)?.kind === "plain";
+
 /** Units that the OS ships, and that are recorded as absent: a configuration brought their files before anything was known. */
 export const hiddenUnits = (
   { enablement }: Originals,
@@ -325,7 +329,7 @@ function recordOf(name: string, { node, linksShipped }: Pick<Known, "node" | "li
   if (was === "absent" && name in enablement && isShipped(name, shippedUnits)) {
     const shipped = linksShipped.get(name) ?? [];
     if (shipped.length > 0) return { was: "enabled", links: recordOfLinks(shipped) };
-    return { was: readUnitName(name)?.kind === "plain" ? "unknown" : "disabled" };
+    return { was: hasPresets(name, shippedUnits) ? "unknown" : "disabled" };
   }
   const recorded = links?.[name];
   if (recorded !== undefined) return { was, links: recorded };
@@ -374,12 +378,44 @@ export function unrecordedLinks(
 }
 
 /** Those of them that are not of the OS: it ships others, or they lead to files of the configuration. */
-function unrecordedOwnLinks(node: ObservedUnits): ReadonlySet<string> {
+function unrecordedOwnLinks(
+  node: Pick<ObservedUnits, "originals" | "previous" | "shippedUnits" | "shippedLinks">,
+): ReadonlySet<string> {
   const { originals, previous, shippedUnits = new Map(), shippedLinks } = node;
   const own = unrecordedLinks(originals, previous, shippedUnits).filter(
     ({ path, target }) => shippedLinks?.get(path) !== target || previous?.entries.has(target) === true,
   );
   return new Set(own.map(textOfLink));
+}
+
+/**
+ * The originals as this release records them. Some releases left links that `Also=` may have made out of the records of the
+ * units that it names, also those of the OS, so that these records are of units that were disabled: as for a unit of which
+ * nothing is recorded yet, the links that the OS ships count, or else its presets.
+ */
+export function originalsWithLinksOfOs(
+  node: Pick<ObservedUnits, "originals" | "previous" | "shippedUnits" | "shippedLinks">,
+): Originals {
+  const { originals, previous, shippedUnits = new Map() } = node;
+  const own = unrecordedOwnLinks(node);
+  const units = [...byUnit(unrecordedLinks(originals, previous, shippedUnits))].flatMap(
+    ([name, unrecorded]): readonly (readonly [string, UnitOriginal])[] => {
+      const recorded = originals.links?.[name];
+      if (recorded === undefined || !["enabled", "disabled"].includes(originals.enablement[name] ?? "")) return [];
+      const ofOs = unrecorded.filter((link) => !own.has(textOfLink(link)) && !(link.path in recorded));
+      if (ofOs.length > 0) return [[name, { enablement: "enabled", links: { ...recorded, ...recordOfLinks(ofOs) } }]];
+      const isUnknown = Object.keys(recorded).length === 0 && hasPresets(name, shippedUnits);
+      return isUnknown ? [[name, { enablement: "unknown" }]] : [];
+    },
+  );
+  if (units.length === 0) return originals;
+  const names = new Set(units.map(([name]) => name));
+  const others = Object.entries(originals.links ?? {}).filter(([name]) => !names.has(name));
+  return {
+    ...originals,
+    enablement: { ...originals.enablement, ...Object.fromEntries(units.map(([unit, was]) => [unit, was.enablement])) },
+    links: { ...Object.fromEntries(others), ...linksOfUnits(units) },
+  };
 }
 
 /** What to record of a unit before it is managed; without links, presets decide. */
@@ -418,7 +454,7 @@ export function originalUnits(
     const isOriginal = untouched.length === now.length && Object.keys(links).length === now.length;
     if (isOriginal && !isOwnMask) return { enablement: is, links };
     if (Object.keys(links).length > 0) return { enablement: "enabled", links };
-    return known.length < now.length && isShipped(name, shippedUnits) && readUnitName(name)?.kind === "plain"
+    return known.length < now.length && hasPresets(name, shippedUnits)
       ? { enablement: "unknown" }
       : { enablement: "disabled", links };
   };
