@@ -425,6 +425,9 @@ describe("settings of registries", () => {
     const problem = "must be the same in every rule for quay.io/team; ImageDigestMirrorSet/a";
     const { code, out } = await mco("validate", path);
     expect([code, out]).toEqual([1, expect.stringContaining(problem)]);
+    // Both are told, each with what to do.
+    expect(out).toMatch(/ImageDigestMirrorSet\/a: .*; ImageDigestMirrorSet\/b .*; write NeverContactSource here, or/);
+    expect(out).toMatch(/ImageDigestMirrorSet\/b: .*; write AllowContactingSource here, or NeverContactSource there\n/);
     expect(await mco("plan", "-f", path, "--offline")).toMatchObject({
       code: 1,
       out: expect.stringContaining(

@@ -225,19 +225,21 @@ describe("mirror sets", () => {
     await cluster.put(openshift.ImageTagMirrorSet, "b", {
       imageTagMirrors: [{ ...rule, mirrorSourcePolicy: "NeverContactSource" }],
     });
-    const problem =
-      "spec.imageTagMirrors[0].mirrorSourcePolicy must be the same in every rule for quay.io/team; ImageDigestMirrorSet/a spec.imageDigestMirrors[0] says otherwise";
+    const same = "must be the same in every rule for quay.io/team";
+    const allowing = `spec.imageDigestMirrors[0].mirrorSourcePolicy ${same}; ImageTagMirrorSet/b spec.imageTagMirrors[0] says otherwise; write NeverContactSource here, or AllowContactingSource there`;
+    const forbidding = `spec.imageTagMirrors[0].mirrorSourcePolicy ${same}; ImageDigestMirrorSet/a spec.imageDigestMirrors[0] says otherwise; write AllowContactingSource here, or NeverContactSource there`;
     expect(await cluster.degraded("worker")).toMatchObject({
       status: "True",
       reason: "RegistriesRefused",
-      message: `ImageTagMirrorSet/b: ${problem}`,
+      message: `ImageTagMirrorSet/b: ${forbidding}; ImageDigestMirrorSet/a: ${allowing}`,
     });
     expect((await cluster.degraded("master"))?.status).toBe("True");
     expect((await cluster.harness.poolStatus("worker")).of("Degraded")).toMatchObject({
       status: "True",
       reason: "RegistriesDegraded",
     });
-    expect(await cluster.events("ImageTagMirrorSet")).toEqual([`RegistriesRefused: ${problem}`]);
+    expect(await cluster.events("ImageDigestMirrorSet")).toEqual([`RegistriesRefused: ${allowing}`]);
+    expect(await cluster.events("ImageTagMirrorSet")).toEqual([`RegistriesRefused: ${forbidding}`]);
     expect(await cluster.file(registriesConfPath)).toBe(before);
     await cluster.put(openshift.ImageTagMirrorSet, "b", { imageTagMirrors: [rule] });
     expect(await cluster.degraded("worker")).toMatchObject({ status: "False", reason: "AsExpected", message: "" });

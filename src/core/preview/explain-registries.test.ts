@@ -109,6 +109,17 @@ describe("an object about registries", () => {
       ],
     },
     {
+      title: "contradicts another one: both are told",
+      objects: [
+        digests("a", team),
+        object("ImageTagMirrorSet", "b", { imageTagMirrors: [{ ...team, mirrorSourcePolicy: "NeverContactSource" }] }),
+      ],
+      says: [
+        "ImageDigestMirrorSet/a is refused, and machines keep what they have: spec.imageDigestMirrors[0].mirrorSourcePolicy must be the same in every rule for quay.io/team; ImageTagMirrorSet/b",
+        "What to do:\n  write NeverContactSource here, or AllowContactingSource there",
+      ],
+    },
+    {
       title: "waits for another one",
       objects: [digests("a", team), clusterPolicy, image({ allowedRegistries: ["allowed.example.com"] })],
       says: ["ImageDigestMirrorSet/a waits", "What to do:\n  mend ClusterImagePolicy/all: spec.scopes[0]"],

@@ -128,12 +128,12 @@ describe("an object about registries at admission", () => {
       ],
     },
     {
-      title: "is told of the same where the other one is at fault by name",
+      title: "is told of the same, with what to do, where the other one forbids",
       change: { after: digests("a", team) },
       objects: [tags("b", { ...team, ...never })],
       verdict: "allowed",
       says: [
-        "ImageTagMirrorSet/b: spec.imageTagMirrors[0].mirrorSourcePolicy must be the same in every rule for quay.io/team; ImageDigestMirrorSet/a spec.imageDigestMirrors[0] says otherwise",
+        "spec.imageDigestMirrors[0].mirrorSourcePolicy: must be the same in every rule for quay.io/team; ImageTagMirrorSet/b spec.imageTagMirrors[0] says otherwise; write NeverContactSource here, or AllowContactingSource there",
       ],
     },
     {
@@ -171,7 +171,7 @@ describe("an object about registries at admission", () => {
 
 test("manifests are judged with each other, by the release among them [judge-registries-3]", () => {
   const found = registryManifestProblems([version, cutting, digests("a", team), tags("b", { ...team, ...never })]);
-  expect([...found.keys()]).toEqual(["ImageTagMirrorSet/b"]);
+  expect([...found.keys()]).toEqual(["ImageTagMirrorSet/b", "ImageDigestMirrorSet/a"]);
   const cut = registryManifestProblems([version, cutting]);
   expect(cut.get("ImageTagMirrorSet/cutting")).toMatchObject([
     { severity: "error", path: "spec.imageTagMirrors[0].mirrorSourcePolicy" },
