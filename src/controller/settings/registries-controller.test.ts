@@ -247,6 +247,25 @@ describe("mirror sets", () => {
     expect(await cluster.file(registriesConfPath)).toContain("tag-only");
   });
 
+  test("that the Image config contradicts are written, and an Event says that they have no effect [registries-controller-18]", async () => {
+    const cluster = await Registries.make();
+    await cluster.put(openshift.ImageDigestMirrorSet, "a", {
+      imageDigestMirrors: [mirrors("quay.io/team", "mirror.example.com/team")],
+    });
+    expect(await cluster.events("ImageDigestMirrorSet")).toEqual([]);
+    await cluster.put(openshift.Image, "cluster", { registrySources: { blockedRegistries: ["quay.io"] } });
+    expect(await cluster.registries()).toMatchObject([
+      { location: "quay.io/team", blocked: true, mirror: [{ location: "mirror.example.com/team" }] },
+      { location: "quay.io", blocked: true },
+    ]);
+    expect(await cluster.events("ImageDigestMirrorSet")).toEqual([
+      expect.stringMatching(
+        /^RegistriesNotAsWritten: spec\.imageDigestMirrors\[0\]\.source has no effect: .*; take the block out; /,
+      ),
+    ]);
+    expect((await cluster.degraded())?.status).not.toBe("True");
+  });
+
   test("that are refused hold no pool back after an update of the controller [registries-controller-5]", async () => {
     const cluster = await Registries.make();
     const { harness } = cluster;

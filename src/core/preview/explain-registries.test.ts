@@ -138,6 +138,13 @@ describe("an object about registries", () => {
       says: ["says nothing that machines would follow"],
     },
     {
+      title: "is written, and has no effect",
+      objects: [digests("a", team), image({ blockedRegistries: ["quay.io"] })],
+      says: [
+        "Warnings:\n  spec.imageDigestMirrors[0].source has no effect: machines refuse images of quay.io/team, from mirrors as well, because Image/cluster",
+      ],
+    },
+    {
       title: "leaves only mirrors for the release",
       objects: [digests("a", { ...team, mirrorSourcePolicy: "NeverContactSource" })],
       cluster: { release: `quay.io/team/release@sha256:${"a".repeat(64)}` },

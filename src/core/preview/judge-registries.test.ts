@@ -137,6 +137,24 @@ describe("an object about registries at admission", () => {
       ],
     },
     {
+      title: "is told that a block leaves its mirrors without effect",
+      change: { after: digests("a", team) },
+      objects: [image({ blockedRegistries: ["quay.io"] })],
+      verdict: "allowed",
+      says: [
+        "spec.imageDigestMirrors[0].source: has no effect: machines refuse images of quay.io/team, from mirrors as well, because Image/cluster spec.registrySources.blockedRegistries[0] blocks quay.io; take the block out",
+      ],
+    },
+    {
+      title: "is told what its block does to mirrors of another object",
+      change: { after: image({ blockedRegistries: ["mirror.example.com"] }) },
+      objects: [digests("a", team)],
+      verdict: "allowed",
+      says: [
+        "ImageDigestMirrorSet/a: spec.imageDigestMirrors[0].mirrors[0] is never asked: Image/cluster spec.registrySources.blockedRegistries[0] blocks mirror.example.com; take the mirror out, or the block",
+      ],
+    },
+    {
       title: "that is wrong by itself is refused, whether the cluster is known",
       change: { after: digests("a", { source: "quay.io/a", mirrors: ["quay.io/a", "m.example.com/a"], ...never }) },
       objects: undefined,

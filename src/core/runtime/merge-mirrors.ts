@@ -42,7 +42,7 @@ export type MirrorReading =
   | { readonly verdict: "refused"; readonly problems: readonly ObjectProblem[] };
 
 /** Rules that set nothing: their mirrors are none, or the source alone. */
-const isIdle = ({ source, mirrors }: MirrorRule): boolean => mirrors.every((mirror) => mirror === source);
+export const isIdle = ({ source, mirrors }: MirrorRule): boolean => mirrors.every((mirror) => mirror === source);
 
 /**
  * One list of mirrors for each source and kind of pull. A mirror that one rule names before another one comes first;
