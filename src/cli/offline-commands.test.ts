@@ -425,6 +425,9 @@ describe("settings of registries", () => {
     const problem = "must be the same in every rule for quay.io/team; ImageDigestMirrorSet/a";
     const { code, out } = await mco("validate", path);
     expect([code, out]).toEqual([1, expect.stringContaining(problem)]);
+    // Both are told, each with what to do.
+    expect(out).toMatch(/ImageDigestMirrorSet\/a: .*; ImageDigestMirrorSet\/b .*; write NeverContactSource here, or/);
+    expect(out).toMatch(/ImageDigestMirrorSet\/b: .*; write AllowContactingSource here, or NeverContactSource there\n/);
     expect(await mco("plan", "-f", path, "--offline")).toMatchObject({
       code: 1,
       out: expect.stringContaining(
@@ -436,6 +439,29 @@ describe("settings of registries", () => {
     const wrong = await mco("validate", save("2.json", mirrorSet("a", mirrored), shapeless));
     expect(wrong.code).toBe(1);
     expect(wrong.out).not.toContain("must be the same");
+  });
+
+  test("mco validate and mco plan warn of a mirror set that the Image config leaves without effect [cli-registries-7]", async () => {
+    const blocks = {
+      apiVersion: "config.openshift.io/v1",
+      kind: "Image",
+      metadata: { name: "cluster" },
+      spec: { registrySources: { blockedRegistries: ["quay.io"] } },
+    };
+    const problem =
+      "spec.imageDigestMirrors[0].source: has no effect: machines refuse images of quay.io/team, from mirrors as well, because Image/cluster spec.registrySources.blockedRegistries[0] blocks quay.io; take the block out";
+    const path = save("1.json", mirrorSet("a", mirrored), blocks);
+    const { code, out } = await mco("validate", path);
+    expect([code, out]).toEqual([0, expect.stringContaining(`warning: ImageDigestMirrorSet/a: ${problem}`)]);
+    const planned = await mco(
+      "plan",
+      "-f",
+      save("2.json", blocks),
+      "--from",
+      save("3.json", base, node, mirrorSet("a", mirrored)),
+    );
+    expect(planned.code).toBe(2);
+    expect(planned.out).toContain(`warning: ImageDigestMirrorSet/a: ${problem.replace("source:", "source")}`);
   });
 
   test("image policies of one name in two namespaces are two objects [cli-registries-6]", async () => {

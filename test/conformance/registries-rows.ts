@@ -38,7 +38,12 @@ export const registriesOfMachines: readonly Section[] = [
       ours(
         "C7.2 refused",
         "What is wrong is told on the object by a Warning Event, and in the pool's condition RegistriesDegraded with object and field; machines keep what they have. The reference only logs it.",
-        tests("registries-controller-4", "registries-controller-5"),
+        tests(
+          "registries-controller-4",
+          "registries-controller-5",
+          "runtime-merge-mirrors-2",
+          "runtime-merge-mirrors-6",
+        ),
       ),
       ours(
         "C7.2 release",
@@ -47,13 +52,15 @@ export const registriesOfMachines: readonly Section[] = [
       ),
       ours(
         "C7.2 admission",
-        "A mirror set or Image config that is wrong by itself, or cuts the cluster off from the image of its release, is refused when it is written; a contradiction to another object, a release that only mirrors may hold, and what machines will do are warnings. mco validate and mco plan say the same of files.",
+        "A mirror set or Image config that is wrong by itself, or cuts the cluster off from the image of its release, is refused when it is written; a contradiction to another object, a setting without effect, a release that only mirrors may hold, and what machines will do are warnings. mco validate and mco plan say the same of files.",
         tests(
           "judge-registries-1",
           "judge-registries-3",
+          "mirror-warnings-1",
           "admission-registries-1",
           "admission-registries-2",
           "cli-registries-5",
+          "cli-registries-7",
           "scenario-registries-6",
         ),
       ),

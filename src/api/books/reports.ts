@@ -93,6 +93,7 @@ export const notices = {
   OSImageStreamsNotRead: "Warning",
   PinnedImageSetWithoutPool: "Warning",
   PoolAnnotationIgnored: "Warning",
+  RegistriesNotAsWritten: "Warning",
   RegistriesRefused: "Warning",
   ReleaseAtRisk: "Warning",
   RenderedConfigChanged: "Normal",

@@ -225,24 +225,45 @@ describe("mirror sets", () => {
     await cluster.put(openshift.ImageTagMirrorSet, "b", {
       imageTagMirrors: [{ ...rule, mirrorSourcePolicy: "NeverContactSource" }],
     });
-    const problem =
-      "spec.imageTagMirrors[0].mirrorSourcePolicy must be the same in every rule for quay.io/team; ImageDigestMirrorSet/a spec.imageDigestMirrors[0] says otherwise";
+    const same = "must be the same in every rule for quay.io/team";
+    const allowing = `spec.imageDigestMirrors[0].mirrorSourcePolicy ${same}; ImageTagMirrorSet/b spec.imageTagMirrors[0] says otherwise; write NeverContactSource here, or AllowContactingSource there`;
+    const forbidding = `spec.imageTagMirrors[0].mirrorSourcePolicy ${same}; ImageDigestMirrorSet/a spec.imageDigestMirrors[0] says otherwise; write AllowContactingSource here, or NeverContactSource there`;
     expect(await cluster.degraded("worker")).toMatchObject({
       status: "True",
       reason: "RegistriesRefused",
-      message: `ImageTagMirrorSet/b: ${problem}`,
+      message: `ImageTagMirrorSet/b: ${forbidding}; ImageDigestMirrorSet/a: ${allowing}`,
     });
     expect((await cluster.degraded("master"))?.status).toBe("True");
     expect((await cluster.harness.poolStatus("worker")).of("Degraded")).toMatchObject({
       status: "True",
       reason: "RegistriesDegraded",
     });
-    expect(await cluster.events("ImageTagMirrorSet")).toEqual([`RegistriesRefused: ${problem}`]);
+    expect(await cluster.events("ImageDigestMirrorSet")).toEqual([`RegistriesRefused: ${allowing}`]);
+    expect(await cluster.events("ImageTagMirrorSet")).toEqual([`RegistriesRefused: ${forbidding}`]);
     expect(await cluster.file(registriesConfPath)).toBe(before);
     await cluster.put(openshift.ImageTagMirrorSet, "b", { imageTagMirrors: [rule] });
     expect(await cluster.degraded("worker")).toMatchObject({ status: "False", reason: "AsExpected", message: "" });
     expect((await cluster.harness.poolStatus("worker")).of("Degraded")?.status).toBe("False");
     expect(await cluster.file(registriesConfPath)).toContain("tag-only");
+  });
+
+  test("that the Image config contradicts are written, and an Event says that they have no effect [registries-controller-18]", async () => {
+    const cluster = await Registries.make();
+    await cluster.put(openshift.ImageDigestMirrorSet, "a", {
+      imageDigestMirrors: [mirrors("quay.io/team", "mirror.example.com/team")],
+    });
+    expect(await cluster.events("ImageDigestMirrorSet")).toEqual([]);
+    await cluster.put(openshift.Image, "cluster", { registrySources: { blockedRegistries: ["quay.io"] } });
+    expect(await cluster.registries()).toMatchObject([
+      { location: "quay.io/team", blocked: true, mirror: [{ location: "mirror.example.com/team" }] },
+      { location: "quay.io", blocked: true },
+    ]);
+    expect(await cluster.events("ImageDigestMirrorSet")).toEqual([
+      expect.stringMatching(
+        /^RegistriesNotAsWritten: spec\.imageDigestMirrors\[0\]\.source has no effect: .*; take the block out; /,
+      ),
+    ]);
+    expect((await cluster.degraded())?.status).not.toBe("True");
   });
 
   test("that are refused hold no pool back after an update of the controller [registries-controller-5]", async () => {

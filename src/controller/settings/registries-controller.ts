@@ -10,6 +10,7 @@ import { registriesConditionField, registriesStatus } from "../../core/pool/regi
 import { trimMachineConfig } from "../../core/pool/trim.ts";
 import {
   type RegistriesDecision,
+  type RegistriesWarning,
   decideRegistries,
   differByTenants,
   policiesToRead,
@@ -214,7 +215,7 @@ async function perform(
       // The name is this controller's, and was the reference's: its installation wrote it without any mark.
       await writeGenerated(decision.config, fieldManagers.registries, context);
       await writePolicyStatuses(objects, { problems: decision.leftOut, isWritten: true }, context);
-      tellObjects(objects, [...decision.leftOut.map(asRefused), ...decision.warnings.map(asRisk)], memory, context);
+      tellObjects(objects, [...decision.leftOut.map(asRefused), ...decision.warnings.map(asWarned)], memory, context);
       reportRecovered(name, memory, context);
       await writeCondition(pool, undefined, context);
       return done();
@@ -272,10 +273,13 @@ async function writePolicyStatus(
 
 /** A problem, and the Event that tells it. */
 interface Told extends ObjectProblem {
-  readonly notice: "RegistriesRefused" | "ReleaseAtRisk";
+  readonly notice: "RegistriesRefused" | "ReleaseAtRisk" | "RegistriesNotAsWritten";
 }
 const asRefused = (problem: ObjectProblem): Told => ({ ...problem, notice: "RegistriesRefused" });
-const asRisk = (problem: ObjectProblem): Told => ({ ...problem, notice: "ReleaseAtRisk" });
+const asWarned = (warning: RegistriesWarning): Told => ({
+  ...warning,
+  notice: warning.concerns === "release" ? "ReleaseAtRisk" : "RegistriesNotAsWritten",
+});
 
 /** An Event on each object that is named, unless the last one said the same. */
 function tellObjects(

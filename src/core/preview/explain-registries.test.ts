@@ -109,6 +109,17 @@ describe("an object about registries", () => {
       ],
     },
     {
+      title: "contradicts another one: both are told",
+      objects: [
+        digests("a", team),
+        object("ImageTagMirrorSet", "b", { imageTagMirrors: [{ ...team, mirrorSourcePolicy: "NeverContactSource" }] }),
+      ],
+      says: [
+        "ImageDigestMirrorSet/a is refused, and machines keep what they have: spec.imageDigestMirrors[0].mirrorSourcePolicy must be the same in every rule for quay.io/team; ImageTagMirrorSet/b",
+        "What to do:\n  write NeverContactSource here, or AllowContactingSource there",
+      ],
+    },
+    {
       title: "waits for another one",
       objects: [digests("a", team), clusterPolicy, image({ allowedRegistries: ["allowed.example.com"] })],
       says: ["ImageDigestMirrorSet/a waits", "What to do:\n  mend ClusterImagePolicy/all: spec.scopes[0]"],
@@ -125,6 +136,13 @@ describe("an object about registries", () => {
       title: "says nothing",
       objects: [digests("a", { source: "quay.io/team", mirrors: ["quay.io/team"] })],
       says: ["says nothing that machines would follow"],
+    },
+    {
+      title: "is written, and has no effect",
+      objects: [digests("a", team), image({ blockedRegistries: ["quay.io"] })],
+      says: [
+        "Warnings:\n  spec.imageDigestMirrors[0].source has no effect: machines refuse images of quay.io/team, from mirrors as well, because Image/cluster",
+      ],
     },
     {
       title: "leaves only mirrors for the release",

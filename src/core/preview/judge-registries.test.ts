@@ -128,12 +128,30 @@ describe("an object about registries at admission", () => {
       ],
     },
     {
-      title: "is told of the same where the other one is at fault by name",
+      title: "is told of the same, with what to do, where the other one forbids",
       change: { after: digests("a", team) },
       objects: [tags("b", { ...team, ...never })],
       verdict: "allowed",
       says: [
-        "ImageTagMirrorSet/b: spec.imageTagMirrors[0].mirrorSourcePolicy must be the same in every rule for quay.io/team; ImageDigestMirrorSet/a spec.imageDigestMirrors[0] says otherwise",
+        "spec.imageDigestMirrors[0].mirrorSourcePolicy: must be the same in every rule for quay.io/team; ImageTagMirrorSet/b spec.imageTagMirrors[0] says otherwise; write NeverContactSource here, or AllowContactingSource there",
+      ],
+    },
+    {
+      title: "is told that a block leaves its mirrors without effect",
+      change: { after: digests("a", team) },
+      objects: [image({ blockedRegistries: ["quay.io"] })],
+      verdict: "allowed",
+      says: [
+        "spec.imageDigestMirrors[0].source: has no effect: machines refuse images of quay.io/team, from mirrors as well, because Image/cluster spec.registrySources.blockedRegistries[0] blocks quay.io; take the block out",
+      ],
+    },
+    {
+      title: "is told what its block does to mirrors of another object",
+      change: { after: image({ blockedRegistries: ["mirror.example.com"] }) },
+      objects: [digests("a", team)],
+      verdict: "allowed",
+      says: [
+        "ImageDigestMirrorSet/a: spec.imageDigestMirrors[0].mirrors[0] is never asked: Image/cluster spec.registrySources.blockedRegistries[0] blocks mirror.example.com; take the mirror out, or the block",
       ],
     },
     {
@@ -171,7 +189,7 @@ describe("an object about registries at admission", () => {
 
 test("manifests are judged with each other, by the release among them [judge-registries-3]", () => {
   const found = registryManifestProblems([version, cutting, digests("a", team), tags("b", { ...team, ...never })]);
-  expect([...found.keys()]).toEqual(["ImageTagMirrorSet/b"]);
+  expect([...found.keys()]).toEqual(["ImageTagMirrorSet/b", "ImageDigestMirrorSet/a"]);
   const cut = registryManifestProblems([version, cutting]);
   expect(cut.get("ImageTagMirrorSet/cutting")).toMatchObject([
     { severity: "error", path: "spec.imageTagMirrors[0].mirrorSourcePolicy" },

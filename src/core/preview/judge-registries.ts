@@ -88,8 +88,10 @@ export function judgeRegistryObject(
   const had = findingsOf([...registriesByPool(registries, around).values()]);
   const has = findingsOf([...registriesByPool(changedRegistries(registries, change), around).values()]);
   const isRefused = after !== undefined && has.cutsOff && !had.cutsOff;
+  // A contradiction is said once: from the side of the object that is asked about.
+  const problems = newIn(has.problems, had.problems).filter((one) => one.object === name || one.against !== name);
   return judged(`${object.kind} ${object.metadata.name}`, [
-    ...newIn(has.problems, had.problems).map(said(isRefused ? "error" : "warning")),
+    ...problems.map(said(isRefused ? "error" : "warning")),
     ...newIn(has.warnings, had.warnings).map(said("warning")),
   ]);
 }

@@ -10,6 +10,7 @@ import { hasFilesAlone } from "../kubelet/held-configs.ts";
 import { clipText } from "../text/clip-text.ts";
 import { andMore, listText } from "../text/list-text.ts";
 import type { ObjectProblem } from "./merge-mirrors.ts";
+import { mirrorWarnings } from "./mirror-warnings.ts";
 import type { RegistriesBase } from "./registries-base.ts";
 import { isFileOfRegistries } from "./registries-causes.ts";
 import {
@@ -42,6 +43,12 @@ export interface RegistriesView {
   readonly generatorVersion: string;
 }
 
+/** What is accepted, with an effect that its author may not expect. */
+export interface RegistriesWarning extends ObjectProblem {
+  /** `release`: machines may not be able to pull its image. `effect`: a setting does not do what it says. */
+  readonly concerns: "release" | "effect";
+}
+
 export type RegistriesDecision =
   /** Nothing says anything about registries, and nothing did. */
   | { readonly do: "nothing" }
@@ -49,7 +56,7 @@ export type RegistriesDecision =
       readonly do: "write";
       readonly config: MachineConfig;
       /** Accepted, but with an effect that their authors may not expect. */
-      readonly warnings: readonly ObjectProblem[];
+      readonly warnings: readonly RegistriesWarning[];
       /** What is wrong with policies of namespaces, which are left out: no tenant holds up the cluster's settings. */
       readonly leftOut: readonly ObjectProblem[];
     }
@@ -81,7 +88,13 @@ export function decideRegistries(view: RegistriesView): RegistriesDecision {
       files: result.files,
       generatorVersion,
     }),
-    warnings: releaseWarnings(settings, reach),
+    warnings: [
+      ...releaseWarnings(settings, reach).map((one) => ({ ...one, concerns: "release" as const })),
+      ...mirrorWarnings(settings.rules, settings.sources, result.made).map((one) => ({
+        ...one,
+        concerns: "effect" as const,
+      })),
+    ],
     leftOut,
   };
 }

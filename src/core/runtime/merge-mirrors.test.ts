@@ -39,13 +39,56 @@ test.for([
   expect(mirrorsOf(...rules.map((mirrors) => rule(mirrors)))).toEqual([is]);
 });
 
-test("rules that disagree about the source are refused, and both are named [runtime-merge-mirrors-2]", () => {
-  expect(mirrorsOf(rule(["a"], "NeverContactSource"), rule(["b"], undefined, "ImageTagMirrorSet/b"))).toEqual([
+test("rules that disagree about the source are refused: each names one that says otherwise, and what to do [runtime-merge-mirrors-2]", () => {
+  const rules = [rule(["a"], "NeverContactSource"), rule(["b"], undefined, "ImageTagMirrorSet/b")];
+  const place = "spec.imageDigestMirrors[0]";
+  const path = `${place}.mirrorSourcePolicy`;
+  const same = "must be the same in every rule for source.example/app";
+  expect(mirrorsOf(...rules)).toEqual([
     {
       object: "ImageDigestMirrorSet/a",
-      path: "spec.imageDigestMirrors[0].mirrorSourcePolicy",
+      path,
+      reason: `${same}; ImageTagMirrorSet/b ${place} says otherwise`,
+      remedy: "write AllowContactingSource here, or NeverContactSource there",
+      against: "ImageTagMirrorSet/b",
+    },
+    {
+      object: "ImageTagMirrorSet/b",
+      path,
+      reason: `${same}; ImageDigestMirrorSet/a ${place} says otherwise`,
+      remedy: "write NeverContactSource here, or AllowContactingSource there",
+      against: "ImageDigestMirrorSet/a",
+    },
+  ]);
+});
+
+test("a rule without mirrors disagrees like any other, and is to be taken out [runtime-merge-mirrors-5]", () => {
+  const idle = rule([], undefined, "ImageDigestMirrorSet/idle");
+  const rules = [idle, rule(["a"], "NeverContactSource"), rule(["b"], undefined, "ImageDigestMirrorSet/b")];
+  expect(mirrorsOf(...rules)).toMatchObject([
+    { object: "ImageDigestMirrorSet/a", against: "ImageDigestMirrorSet/b" },
+    { object: "ImageDigestMirrorSet/idle", remedy: "take this rule out: it names no mirror" },
+    { object: "ImageDigestMirrorSet/b", against: "ImageDigestMirrorSet/a" },
+  ]);
+  expect(mirrorsOf(idle, rule([], "NeverContactSource"))).toHaveLength(2);
+});
+
+test("an ImageContentSourcePolicy has no policy to change: another kind is named that has one [runtime-merge-mirrors-6]", () => {
+  const old = { ...rule(["b"], undefined, "ImageContentSourcePolicy/old"), path: "spec.repositoryDigestMirrors[0]" };
+  expect(mirrorsOf(rule(["a"]), old)).toEqual([["a", "b"]]);
+  expect(mirrorsOf(rule(["a"], "NeverContactSource"), old)).toMatchObject([
+    {
+      object: "ImageDigestMirrorSet/a",
+      remedy:
+        "write AllowContactingSource here, or make the rule there one of an ImageDigestMirrorSet with NeverContactSource",
+    },
+    {
+      object: "ImageContentSourcePolicy/old",
+      path: "spec.repositoryDigestMirrors[0]",
       reason:
-        "must be the same in every rule for source.example/app; ImageTagMirrorSet/b spec.imageDigestMirrors[0] says otherwise",
+        "lets machines contact source.example/app, as every rule of an ImageContentSourcePolicy does; ImageDigestMirrorSet/a spec.imageDigestMirrors[0] forbids it",
+      remedy:
+        "write AllowContactingSource there, or make this rule one of an ImageDigestMirrorSet with NeverContactSource",
     },
   ]);
 });

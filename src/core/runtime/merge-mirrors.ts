@@ -1,3 +1,4 @@
+import { openshift } from "../../api/foreign/openshift.ts";
 import { isMirrorSource, isRepository } from "./registry-scopes.ts";
 
 /** `NeverContactSource`: an image that no mirror has is not pulled. */
@@ -32,6 +33,8 @@ export interface ObjectProblem {
   readonly reason: string;
   /** What to do where the reason does not say it. */
   readonly remedy?: string;
+  /** The other object of a contradiction; it has a problem of its own about it. */
+  readonly against?: string;
 }
 
 export type MirrorReading =
@@ -39,7 +42,7 @@ export type MirrorReading =
   | { readonly verdict: "refused"; readonly problems: readonly ObjectProblem[] };
 
 /** Rules that set nothing: their mirrors are none, or the source alone. */
-const isIdle = ({ source, mirrors }: MirrorRule): boolean => mirrors.every((mirror) => mirror === source);
+export const isIdle = ({ source, mirrors }: MirrorRule): boolean => mirrors.every((mirror) => mirror === source);
 
 /**
  * One list of mirrors for each source and kind of pull. A mirror that one rule names before another one comes first;
@@ -47,9 +50,9 @@ const isIdle = ({ source, mirrors }: MirrorRule): boolean => mirrors.every((mirr
  */
 export function mergeMirrors(rules: readonly MirrorRule[]): MirrorReading {
   const problems = rules.flatMap(problemsOf);
-  const used = rules.filter((rule) => !isIdle(rule));
-  problems.push(...conflicts(used));
+  problems.push(...conflicts(rules));
   if (problems.length > 0) return { verdict: "refused", problems };
+  const used = rules.filter((rule) => !isIdle(rule));
   const never = new Set(used.flatMap(({ source, policy }) => (policy === "NeverContactSource" ? [source] : [])));
   const merged = (["digest", "tag"] as const).flatMap((of) => {
     const bySource = Map.groupBy(
@@ -71,26 +74,73 @@ export function mergeMirrors(rules: readonly MirrorRule[]): MirrorReading {
 function problemsOf(rule: MirrorRule): ObjectProblem[] {
   const { object, path, source, mirrors, policy } = rule;
   const problem = (at: string, reason: string) => ({ object, path: `${path}.${at}`, reason });
+  const sourceAsMirror = problem(
+    "mirrorSourcePolicy",
+    "must not be NeverContactSource where the source is one of the mirrors",
+  );
   return [
     ...(isMirrorSource(source) ? [] : [problem("source", "must be a repository, a host or *.domain")]),
     ...mirrors.flatMap((mirror, i) =>
       isRepository(mirror) ? [] : [problem(`mirrors[${i}]`, "must be a repository or a host")],
     ),
     ...(policy === "NeverContactSource" && mirrors.includes(source)
-      ? [problem("mirrorSourcePolicy", "must not be NeverContactSource where the source is one of the mirrors")]
+      ? [{ ...sourceAsMirror, remedy: `take ${source} out of the mirrors, or write AllowContactingSource` }]
       : []),
   ];
 }
 
-/** Sources for which rules say both that they are contacted and that they are not. */
+const isForbidding = ({ policy }: MirrorRule): boolean => policy === "NeverContactSource";
+
+/**
+ * Rules that say both that a source is contacted and that it is not, each with the first one that it contradicts. Rules
+ * that set nothing count as well. Source: openshift/machine-config-operator
+ * pkg/controller/container-runtime-config/helpers.go (main).
+ */
 function conflicts(rules: readonly MirrorRule[]): ObjectProblem[] {
   return [...Map.groupBy(rules, ({ source }) => source).values()].flatMap((same) => {
-    const never = same.find(({ policy }) => policy === "NeverContactSource");
-    const other = same.find(({ policy }) => policy !== "NeverContactSource");
-    if (never === undefined || other === undefined) return [];
-    const reason = `must be the same in every rule for ${never.source}; ${other.object} ${other.path} says otherwise`;
-    return [{ object: never.object, path: `${never.path}.mirrorSourcePolicy`, reason }];
+    // One that names mirrors says more about how to agree.
+    const first = (test: (rule: MirrorRule) => boolean) =>
+      same.find((rule) => test(rule) && !isIdle(rule)) ?? same.find(test);
+    const [forbidding, allowing] = [first(isForbidding), first((rule) => !isForbidding(rule))];
+    if (forbidding === undefined || allowing === undefined) return [];
+    return [
+      ...same.filter(isForbidding).map((rule) => contradiction(rule, allowing)),
+      ...same.filter((rule) => !isForbidding(rule)).map((rule) => contradiction(rule, forbidding)),
+    ];
   });
+}
+
+/** The older kind has no field for a policy: its rules let machines contact the source. */
+const hasNoPolicy = ({ object }: MirrorRule): boolean =>
+  object.startsWith(`${openshift.ImageContentSourcePolicy.kind}/`);
+
+function contradiction(rule: MirrorRule, other: MirrorRule): ObjectProblem {
+  const { object, path, source } = rule;
+  const place = `${other.object} ${other.path}`;
+  const at = { object, remedy: agreement(rule, other), against: other.object };
+  return hasNoPolicy(rule)
+    ? {
+        ...at,
+        path,
+        reason: `lets machines contact ${source}, as every rule of an ImageContentSourcePolicy does; ${place} forbids it`,
+      }
+    : {
+        ...at,
+        path: `${path}.mirrorSourcePolicy`,
+        reason: `must be the same in every rule for ${source}; ${place} says otherwise`,
+      };
+}
+
+/** What makes two rules agree. */
+function agreement(rule: MirrorRule, other: MirrorRule): string {
+  if (isIdle(rule)) return "take this rule out: it names no mirror";
+  if (isIdle(other)) return "take the rule there out: it names no mirror";
+  const replaced = "one of an ImageDigestMirrorSet with NeverContactSource";
+  if (hasNoPolicy(rule)) return `write AllowContactingSource there, or make this rule ${replaced}`;
+  if (hasNoPolicy(other)) return `write AllowContactingSource here, or make the rule there ${replaced}`;
+  return isForbidding(rule)
+    ? "write AllowContactingSource here, or NeverContactSource there"
+    : "write NeverContactSource here, or AllowContactingSource there";
 }
 
 function orderOf(source: string, rules: readonly MirrorRule[]): readonly string[] {

@@ -13,6 +13,7 @@ import {
   requirementOf,
 } from "./image-policies.ts";
 import { type MirrorRule, type ObjectProblem, mergeMirrors } from "./merge-mirrors.ts";
+import type { MadeRegistries } from "./mirror-warnings.ts";
 import { type Registry, readRegistries, registriesText, withLists } from "./registries-conf-text.ts";
 import { isNested, isPolicyNested, scopeProblem } from "./registry-scopes.ts";
 import { isOfNamespace } from "./tenant-policies.ts";
@@ -39,7 +40,7 @@ export interface RegistriesInputs {
 }
 
 export type RegistriesConfig =
-  | { readonly verdict: "files"; readonly files: readonly GeneratedFile[] }
+  | { readonly verdict: "files"; readonly files: readonly GeneratedFile[]; readonly made: MadeRegistries }
   | { readonly verdict: "refused"; readonly problems: readonly ObjectProblem[] };
 
 /** Blocked registries that are left out: the release comes from them, and no usable mirror is known. */
@@ -127,6 +128,14 @@ export function registriesConfig(inputs: RegistriesInputs): RegistriesConfig {
         : [file(searchRegistriesPath, `unqualified-search-registries = ${JSON.stringify(search)}\n`)]),
       ...policies.namespaces.map(({ namespace, text }) => file(namespacePolicyPath(namespace), text)),
     ],
+    made: {
+      registries: hasLists ? registries : [],
+      mirrors: merged.merged,
+      blocked: blocks.conf,
+      rejected: blocks.policy,
+      accepted: allowed,
+      payload,
+    },
   };
 }
 

@@ -73,3 +73,10 @@ test("of the administrator's own objects everything is kept [registry-objects-2]
   };
   expect(trimRegistryObject(set)).toBe(set);
 });
+
+test("an ImageContentSourcePolicy of a file says nothing about contacting the source [registry-objects-4]", () => {
+  const { kind, apiVersion } = openshift.ImageContentSourcePolicy;
+  const rule = { source: "quay.io/team", mirrors: ["m.example.com/team"], mirrorSourcePolicy: "NeverContactSource" };
+  const policy = { apiVersion, kind, metadata: { name: "old" }, spec: { repositoryDigestMirrors: [rule] } };
+  expect(settingsOf({ ...none, contentSourcePolicies: [policy] }).rules).toMatchObject([{ policy: undefined }]);
+});

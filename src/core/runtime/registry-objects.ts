@@ -200,7 +200,8 @@ const rulesOf = (
     of: kind === openshift.ImageTagMirrorSet.kind ? "tag" : "digest",
     source,
     mirrors: own,
-    policy: mirrorSourcePolicy,
+    // The older kind has no such field: an API server drops it.
+    policy: kind === openshift.ImageContentSourcePolicy.kind ? undefined : mirrorSourcePolicy,
   }));
 
 const policiesOf = (policies: readonly KnownPolicy[], kind: string): RegistriesInputs["policies"] =>
