@@ -49,16 +49,18 @@ const complete = (spec: MachineConfigSpec): Readonly<Record<string, unknown>> =>
 });
 
 /**
- * The fields in which a MachineConfig of a rendered name differs from what was rendered to it; none: it holds that. Anybody
+ * The fields of what was rendered that a MachineConfig of its name does not hold as they are; none: it holds that. Anybody
  * who may create MachineConfigs can give one that name before, or change it after. Values are compared and not names: the
- * hash of a name takes U+0085 for a blank or a line break.
+ * hash of a name takes U+0085 for a blank or a line break. Fields of the spec that this release does not render do not count:
+ * a later definition of MachineConfig may give them a default, and no machine reads them. Within a field everything counts,
+ * also what was added: each section of an Ignition config changes machines.
  */
 export function differsFromRendered(
   has: Pick<MachineConfig, "spec">,
   { spec }: { readonly spec: Required<MachineConfigSpec> },
 ): readonly string[] {
   const [held, rendered] = [complete(has.spec), complete(spec)];
-  return [...new Set([...Object.keys(rendered), ...Object.keys(held)])]
+  return Object.keys(rendered)
     .filter((field) => !equalValues(held[field], rendered[field]))
     .map((field) => `spec.${field}`)
     .toSorted();
