@@ -85,7 +85,7 @@ export const errorCodes = {
   },
   MCO_REGISTRY_USERS_INVALID: {
     meaning: "The file with the registry's users cannot be read.",
-    remedy: "Remove it: `mco up` writes a new one, with new passwords.",
+    remedy: "Remove it: `mco up` writes a new one.",
   },
   MCO_KUBE_REQUEST_FAILED: {
     meaning: "The API server refused a request or could not be reached.",

@@ -18,7 +18,7 @@ export const pushSecretName = "image-mode-push";
 /** With it builds pull what they build on. */
 export const pullSecretName = "image-mode-pull";
 /** Repository of the images of pools that opt in by label. */
-const imageRepository = "os/images";
+export const imageRepository = "os/images";
 
 /** How long the registry may take to answer. */
 const registryPatienceMs = 30_000;

@@ -12,7 +12,8 @@ import { forward, systemClock, systemFiles, systemRandom } from "../ports/node/i
 import { silentLogger } from "../ports/logger.ts";
 import { imageStore } from "../registry/image-store.ts";
 import { httpsWire } from "../registry/node/https-wire.ts";
-import { passwordCheck, readUsers } from "../registry/server/registry-users.ts";
+import { deriveKey } from "../registry/node/derive-key.ts";
+import { hashRandomPassword, passwordCheck, readUsers } from "../registry/server/registry-users.ts";
 import { readRegistrySecret } from "../os-builder/registry-secret.ts";
 import type { Secret } from "../api/foreign/kubernetes.ts";
 import { temporaryFolder } from "../../test/support/registry/pull-harness.ts";
@@ -35,7 +36,7 @@ test("the registry of a cluster is a separate process that serves the stock OS u
     }),
   );
   const make = () =>
-    clusterRegistry({ files: systemFiles, random: systemRandom, layout, addresses, clock: systemClock });
+    clusterRegistry({ files: systemFiles, random: systemRandom, layout, addresses, clock: systemClock, deriveKey });
   const access = await make();
   expect(await make()).toEqual(access);
   for (const path of [
@@ -104,7 +105,7 @@ test("hashes of the suite's own passwords that an earlier release made costly ar
   const addresses = addressesOf(networkFor(layout.directory, 0));
   await mkdir(layout.pki, { recursive: true });
   const make = () =>
-    clusterRegistry({ files: systemFiles, random: systemRandom, layout, addresses, clock: systemClock });
+    clusterRegistry({ files: systemFiles, random: systemRandom, layout, addresses, clock: systemClock, deriveKey });
   await make();
   const file = join(layout.registry, "users.json");
   const passwordsFile = join(layout.pki, "registry-passwords.json");
@@ -131,4 +132,45 @@ test("hashes of the suite's own passwords that an earlier release made costly ar
   expect((await stat(file)).mode & 0o777).toBe(0o600);
   await make();
   expect(await readFile(file, "utf8")).toBe(text);
+});
+
+test("passwords of the cluster's own users that somebody changed are put back, and that is said [cluster-registry-2]", async () => {
+  const layout = layoutOf(join(await temporaryFolder(), "cluster"));
+  const addresses = addressesOf(networkFor(layout.directory, 0));
+  await mkdir(layout.pki, { recursive: true });
+  const make = () =>
+    clusterRegistry({ files: systemFiles, random: systemRandom, layout, addresses, clock: systemClock, deriveKey });
+  expect((await make()).notices).toEqual([]);
+  const file = join(layout.registry, "users.json");
+  const passwords = JSON.parse(await readFile(join(layout.pki, "registry-passwords.json"), "utf8")) as Record<
+    string,
+    string
+  >;
+  const salt = "a".repeat(32);
+  const costly = `scrypt:14:${salt}:${scryptSync("my own", Buffer.from(salt, "hex"), 32, { N: 2 ** 14, r: 8, p: 1 }).toString("hex")}`;
+  const random = hashRandomPassword("my own, too", systemRandom);
+  for (const builder of [[{ name: "builder", may: ["push"], password: costly }], []]) {
+    await writeFile(
+      file,
+      JSON.stringify({
+        users: [
+          ...builder,
+          { name: "puller", may: ["pull"], password: random },
+          { name: "me", may: ["pull"], password: costly },
+        ],
+      }),
+    );
+    const { notices, users } = await make();
+    expect(notices.toSorted()).toEqual([
+      expect.stringContaining(`the registry's user builder in ${file} was put back`),
+      expect.stringContaining(`the registry's user puller in ${file} was put back`),
+    ]);
+    expect(notices.join(" ")).not.toContain("my own");
+    expect(users).toEqual(readUsers(await readFile(file, "utf8")));
+    expect(users.find(({ name }) => name === "me")?.password).toBe(costly);
+    const check = passwordCheck(users, deriveKey);
+    for (const name of ["builder", "puller"])
+      expect(await check(name, passwords[name] ?? "")).toMatchObject({ verdict: "user" });
+    expect((await make()).notices).toEqual([]);
+  }
 });

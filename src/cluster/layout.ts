@@ -100,6 +100,8 @@ export interface ClusterRecord {
   readonly supervisor: { readonly pid: number; readonly startTime: string };
   readonly processes: readonly { readonly name: string; readonly pid: number; readonly startTime: string }[];
   readonly hosts: readonly HostRecord[];
+  /** What the last start put back of the user's changes, each as a sentence; absent: nothing. */
+  readonly notices?: readonly string[];
 }
 
 /** The record of a folder, whether its cluster runs or not. */

@@ -4,6 +4,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { sqliteStore } from "../apiserver/node/sqlite-store.ts";
 import { systemClock, systemFiles, systemRandom } from "../ports/node/index.ts";
 import { temporaryFolder } from "../../test/support/registry/pull-harness.ts";
+import { deriveKey } from "../registry/node/derive-key.ts";
 import { clusterRegistry } from "./cluster-registry.ts";
 import { clusterCredentials, hostCredentials } from "./credentials.ts";
 import { kubernetesProcesses } from "./kubernetes-processes.ts";
@@ -19,7 +20,7 @@ async function writeCluster(directory: string): Promise<void> {
   const ports = { files: systemFiles, clock: systemClock, random: systemRandom };
   await protectFolder(systemFiles, layout);
   const credentials = await clusterCredentials({ ...ports, layout, addresses });
-  await clusterRegistry({ ...ports, layout, addresses });
+  await clusterRegistry({ ...ports, layout, addresses, deriveKey });
   await kubernetesProcesses({ ...ports, layout, addresses, credentials, binaries: "/bin" });
   await hostCredentials(systemFiles, layout, credentials, { name: "worker-0", address: addresses.host(0) });
   await systemFiles.write(layout.record, "{}");

@@ -7,6 +7,7 @@ import { memoryJournal } from "../ports/journal.ts";
 import { silentLogger } from "../ports/logger.ts";
 import { systemClock, systemFiles, systemRandom } from "../ports/node/index.ts";
 import type { Child, Exit, Processes } from "../ports/process.ts";
+import { deriveKey } from "../registry/node/derive-key.ts";
 import { type ClusterRecord, layoutOf, readRecord } from "./layout.ts";
 import { type UpOptions, runCluster } from "./up.ts";
 
@@ -67,7 +68,8 @@ function clusterFolder() {
         portIsFree: () => Promise.resolve(true),
         serveControl: () => Promise.resolve(),
         afterRegistry: () => Promise.resolve(),
-        afterApiServer: () => Promise.resolve(),
+        deriveKey,
+        afterApiServer: () => Promise.resolve([]),
         installed: () => [{ apiVersion: "v1", kind: "Namespace", metadata: { name: "suite" } } as KubeObject],
         handOver: async (folder) => void handedOver.push(folder),
         forward: () => Promise.resolve({ port: 0 }),
@@ -183,4 +185,33 @@ test("what an earlier release unpacked of images loses its set-user-ID bits once
     "/os",
     ...["master-0", "master-1", "worker-0"].map((name) => `/hosts/${name}/sysroot/deploy`),
   ]);
+});
+
+test("what a start put back of the user's changes is shown and recorded, until the next start [cluster-up-5]", async () => {
+  const { layout, run, record } = clusterFolder();
+  const shown: string[] = [];
+  const start = (putBack: readonly string[], during: (found: ClusterRecord) => Promise<void> | void) =>
+    run(
+      {
+        registry: true,
+        bootstraps: false,
+        afterApiServer: () => Promise.resolve(putBack),
+        onProgress: (line) => void shown.push(line),
+      },
+      during,
+    );
+  await start([], ({ notices }) => expect(notices).toBeUndefined());
+  const users = join(layout.registry, "users.json");
+  writeFileSync(users, JSON.stringify({ users: [] }));
+  const putBack = "a Secret was put back";
+  await start([putBack], async ({ notices }) => {
+    expect(notices).toEqual([
+      expect.stringContaining(`user builder in ${users} was put back`),
+      expect.stringContaining(`user puller in ${users} was put back`),
+      putBack,
+    ]);
+    expect(shown).toEqual(expect.arrayContaining([...(notices ?? [])]));
+    expect((await record())?.notices).toEqual(notices);
+  });
+  await start([], ({ notices }) => expect(notices).toBeUndefined());
 });

@@ -7,6 +7,7 @@ import type { Ports } from "../ports/index.ts";
 import { type LinkedSignal, linkedSignal } from "../ports/linked-signal.ts";
 import type { Child, Processes } from "../ports/process.ts";
 import { whenAborted } from "../ports/when-aborted.ts";
+import type { DeriveKey } from "../registry/server/registry-users.ts";
 import { bootstrapFolders, bootstrapPointer, bootstrapServer, renderBootstrap } from "./bootstrap.ts";
 import { type ClusterRegistry, clusterRegistry } from "./cluster-registry.ts";
 import { type ClusterCredentials, clusterCredentials, hostCredentials } from "./credentials.ts";
@@ -45,13 +46,19 @@ export interface UpOptions extends Ports {
   readonly serveControl: (handle: ControlHandler, signal: AbortSignal) => Promise<void>;
   /** Resolves when the registry's process answers and holds the images that machines start from. */
   readonly afterRegistry: (registry: ClusterRegistry, signal: AbortSignal) => Promise<void>;
-  /** Resolves when the API server answers, and has what the operator needs. */
+  /** Compares passwords of the registry's users with hashes that take long. */
+  readonly deriveKey: DeriveKey;
+  /**
+   * Resolves when the API server answers, and has what the operator needs.
+   *
+   * @returns what it put back of the user's changes, each as a sentence.
+   */
   readonly afterApiServer: (
     credentials: ClusterCredentials,
     registry: ClusterRegistry | undefined,
     addresses: Addresses,
     signal: AbortSignal,
-  ) => Promise<void>;
+  ) => Promise<readonly string[]>;
   /** What the bootstrap renders from: the objects that {@link afterApiServer} applies later. */
   readonly installed: (registry: ClusterRegistry | undefined, addresses: Addresses) => readonly KubeObject[];
   /** Gives the cluster the bootstrap's journal lines of a folder; resolves when it has them. */
@@ -177,6 +184,8 @@ interface SupervisorMemory {
   bootstrap: ClusterRecord["bootstrap"];
   /** The life of the bootstrap server, while it serves the control plane. */
   bootstrapServer: LinkedSignal | undefined;
+  /** As the record has them. */
+  notices: readonly string[];
   /** Everything has been started: from now on every restart is recorded. */
   ready: boolean;
 }
@@ -196,6 +205,7 @@ class Supervisor {
       registry: undefined,
       bootstrap,
       bootstrapServer: undefined,
+      notices: options.clusterRegistry?.notices ?? [],
       ready: false,
     };
   }
@@ -211,6 +221,7 @@ class Supervisor {
     await this.#writeRecord();
     await this.#forwardRegistry();
     await Promise.all([this.#startApi(), this.#startBootstrap()]);
+    for (const notice of this.#memory.notices) onProgress(notice);
     await this.#forwardConfigServers();
     if (this.#memory.hosts.length > 0) onProgress(`starting ${this.#memory.hosts.map(({ name }) => name).join(", ")}`);
     for (const host of this.#memory.hosts) await this.#startHost(host);
@@ -241,7 +252,10 @@ class Supervisor {
   /** The API server and its controllers: our own, or Kubernetes' programs. */
   async #startApi(): Promise<void> {
     const { apiServer, layout, addresses, credentials, clusterRegistry: registry } = this.#options;
-    const afterApiServer = () => this.#options.afterApiServer(credentials, registry, addresses, this.stopping.signal);
+    const afterApiServer = async () => {
+      const notices = await this.#options.afterApiServer(credentials, registry, addresses, this.stopping.signal);
+      this.#memory.notices = [...this.#memory.notices, ...notices];
+    };
     if (apiServer.kind === "embedded") {
       this.#supervise("apiserver", ["apiserver", "--dir", layout.directory]);
       await afterApiServer();
@@ -365,6 +379,7 @@ class Supervisor {
         startTime,
       })),
       hosts: this.#memory.hosts,
+      ...(this.#memory.notices.length === 0 ? {} : { notices: this.#memory.notices }),
     };
     await files.write(layout.record, JSON.stringify(record, undefined, 2), { mode: 0o600 });
     return record;

@@ -171,11 +171,17 @@ export async function describeNode(
   const notes = cluster.node(name)?.node.metadata.annotations ?? {};
   const cached = caches.of(MachineConfigNode).get(name);
   if (cached === undefined) return false;
-  const change = (has: MachineConfigNode) => describedAs(has, { pool, target: members.target, notes, given });
+  let isChanged = false;
+  const change = (has: MachineConfigNode) => {
+    const changed = describedAs(has, { pool, target: members.target, notes, given });
+    isChanged = changed !== undefined;
+    return changed;
+  };
   try {
     // The record adds to the one before: a cache that is behind must not undo what was given last.
     const options = { cached, owner: fieldManagers.node, signal };
-    return (await updateObject(kube, MachineConfigNode, { name }, change, options)) !== cached;
+    // After a conflict, another writer may have said it, or removed the object.
+    return (await updateObject(kube, MachineConfigNode, { name }, change, options)) !== undefined && isChanged;
   } catch (error) {
     if (!isNotFound(error)) throw error;
     return false;

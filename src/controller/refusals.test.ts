@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { type Harness, updatedPool } from "../../test/support/control-plane-harness.ts";
 import { MachineConfigNode } from "../api/kinds/machine-config-node.ts";
 import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
-import { annotations } from "../api/names.ts";
+import { annotations, fieldManagers } from "../api/names.ts";
 
 const change = (harness: Harness) => harness.act(() => harness.config("60-worker", "worker", { "/etc/b": "1" }));
 const refuse = (
@@ -302,6 +302,36 @@ test("a machine whose Node takes every write and whose MachineConfigNode takes n
   expect((await harness.node_("w0")).metadata.annotations).toHaveProperty([annotations.controlPlaneTopology]);
   expect(harness.journal.lines.filter(({ reason }) => reason === "ChildFailing")).toEqual([]);
   expect(await harness.events("MachineNotWritten")).toContainEqual(expect.stringContaining("written of w0"));
+});
+
+test("a machine that lets a write of its MachineConfigNode succeed now and then does not fail the passes of its pool [refusals-13]", async () => {
+  const { harness, first } = await updatedPool(["w0", "w1", "w2"]);
+  let asked = 0;
+  harness.intercept = (handler) => async (request, signal) => {
+    const isController = request.target.includes(`fieldManager=${fieldManagers.node}`);
+    if (request.method !== "PATCH" || !isController || !request.target.includes("/machineconfignodes/w0"))
+      return handler(request, signal);
+    asked += 1;
+    if (asked % 3 === 0) return handler(request, signal);
+    const body = { kind: "Status", apiVersion: "v1", metadata: {}, status: "Failure", message: "no", code: 403 };
+    return { status: 403, headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
+  };
+  const undo = (name: string) =>
+    harness.act(() =>
+      harness.kube.patch(
+        MachineConfigNode,
+        { name },
+        { type: "merge", body: { spec: { configVersion: { desired: "another" } } } },
+      ),
+    );
+  for (let turn = 0; turn < 3; turn += 1) {
+    await undo("w0");
+    await undo("w1");
+    await harness.pass(30_000);
+  }
+  expect(asked).toBeGreaterThan(3);
+  expect(await harness.events("MachineNotWritten")).toContainEqual(expect.stringContaining("written of w0"));
+  expect(await harness.desired("worker")).toEqual({ w0: first, w1: first, w2: first });
 });
 
 test("a machine that puts back each target that it is given fills its own book no more than machines that update [refusals-11]", async () => {

@@ -3,10 +3,10 @@ import type { Context } from "../kube/controller.ts";
 import { KubeError, isTooLarge, isTooManyRequests, isUnauthorized } from "../kube/kube-error.ts";
 import type { SourceBuckets } from "../ports/source-buckets.ts";
 
-/** Failures of one machine's writes in a row from which they can be its own: the first may be a race or an outage. */
-const failuresInARow = 3;
-/** Failures that lie further apart are not in a row. */
-const rowMs = 600_000;
+/** Failures of writes of one object from which they can be its machine's own: fewer may be races or an outage. */
+const failuresOfOwn = 3;
+/** How long a failure counts, whatever succeeds after it: a machine can let a write succeed at any time. */
+const countedMs = 600_000;
 /** Other machines whose writes fail in one pass, from which the API server is at fault and the pass ends. */
 const mostFailing = 3;
 /** Between attempts to write what only fails at one machine. */
@@ -20,14 +20,22 @@ export interface MachineObject {
 
 const keyOf = ({ name, kind }: MachineObject): string => `${kind}/${name}`;
 
-interface Faults {
-  readonly count: number;
-  /** Milliseconds since the epoch of the last one. */
+interface Failure {
+  /** Milliseconds since the epoch. */
   readonly at: number;
-  /** How many writes had succeeded before the first one. */
-  readonly writesBefore: number;
+  /** How many writes of other objects had succeeded before it. */
+  readonly othersBefore: number;
+}
+
+interface Faults {
+  /** The last ones, the oldest first; never more than count. */
+  readonly failures: readonly Failure[];
   /** The last one counted as the machine's own. */
   readonly own: boolean;
+  /** Writes of this object that have succeeded since the first failure. */
+  writes: number;
+  /** No write has succeeded since the last failure. */
+  failing: boolean;
 }
 
 /**
@@ -35,32 +43,46 @@ interface Faults {
  * object of a machine counts by itself: what its Node takes says nothing of its MachineConfigNode.
  */
 export class WriteFaults {
+  /** In the order of their last failures. */
   readonly #faults = new Map<string, Faults>();
   /** Failures of the current pass, by machine. */
   readonly #deferred = new Map<string, unknown>();
   #writes = 0;
 
-  /** A write of a machine's object has succeeded. */
+  /** Objects whose failures are remembered. */
+  get size(): number {
+    return this.#faults.size;
+  }
+
+  /** A write of a machine's object has succeeded. Its failures before count all the same. */
   wrote(object: MachineObject): void {
-    this.#faults.delete(keyOf(object));
     this.#writes += 1;
+    const faults = this.#faults.get(keyOf(object));
+    if (faults === undefined) return;
+    faults.writes += 1;
+    faults.failing = false;
   }
 
   /**
-   * Takes in a failure of writes of a machine's object. It is the machine's own once it has failed several times while other
-   * writes succeeded.
+   * Takes in a failure of writes of a machine's object. It is the machine's own once several of its writes have failed within
+   * ten minutes, while writes of other objects succeeded.
    *
    * @returns `later`: the pass goes on, and ends with that failure. `now`: the API server fails at everything.
    */
   failed(object: MachineObject, error: unknown, now: number): "own" | "later" | "now" {
     const key = keyOf(object);
-    const known = this.#faults.get(key);
-    const before = known !== undefined && now - known.at < rowMs ? known : undefined;
-    const count = (before?.count ?? 0) + 1;
-    const writesBefore = before?.writesBefore ?? this.#writes;
-    const own = count >= failuresInARow && this.#writes > writesBefore;
     this.#forgetOld(now);
-    this.#faults.set(key, { count, at: now, writesBefore, own });
+    const before = this.#faults.get(key);
+    const writes = before?.writes ?? 0;
+    const others = this.#writes - writes;
+    const failures = [...(before?.failures ?? []), { at: now, othersBefore: others }]
+      .filter(({ at }) => now - at < countedMs)
+      .slice(-failuresOfOwn);
+    const othersSucceed = failures.some(({ othersBefore }) => others > othersBefore);
+    // Others may have nothing to write for as long as it fails.
+    const own = failures.length === failuresOfOwn && (othersSucceed || before?.own === true);
+    this.#faults.delete(key);
+    this.#faults.set(key, { failures, own, writes, failing: true });
     if (own) return "own";
     this.#deferred.set(object.name, error);
     return this.#deferred.size >= mostFailing ? "now" : "later";
@@ -69,7 +91,8 @@ export class WriteFaults {
   /** Whether an object's own failure is so recent that it is not tried again yet. */
   rests(object: MachineObject, now: number): boolean {
     const faults = this.#faults.get(keyOf(object));
-    return faults?.own === true && now - faults.at < restMs;
+    const last = faults?.failures.at(-1);
+    return faults?.own === true && faults.failing && last !== undefined && now - last.at < restMs;
   }
 
   begin(): void {
@@ -83,7 +106,11 @@ export class WriteFaults {
   }
 
   #forgetOld(now: number): void {
-    for (const [key, { at }] of this.#faults) if (now - at >= rowMs) this.#faults.delete(key);
+    for (const [key, { failures }] of this.#faults) {
+      const last = failures.at(-1);
+      if (last !== undefined && now - last.at < countedMs) return;
+      this.#faults.delete(key);
+    }
   }
 }
 

@@ -20,6 +20,7 @@ import { gateDefaults, nodeDefaults } from "../core/kubelet/decide-defaults.ts";
 import type { SettingsObject } from "../core/kubelet/decide-generated.ts";
 import { selectPools } from "../core/kubelet/select-pools.ts";
 import { isCompleted, versionGate } from "../core/render/controller-config-of.ts";
+import { fieldsNotHeld } from "../core/config/held-fields.ts";
 import { isRendered, membersOf, poolInRenderedName, poolOfRendered } from "../core/config/is-rendered.ts";
 import { credentialsConfigName } from "../core/runtime/decide-credentials.ts";
 import { registriesConfigName } from "../core/runtime/decide-registries.ts";
@@ -28,7 +29,6 @@ import { describeRendered } from "../core/preview/describe-rendered.ts";
 import { isCurrentStream, renderStreamOf } from "../core/render/os-streams.ts";
 import { renderForPool, storageOverridesOf } from "../core/render/render-for-pool.ts";
 import type { RenderRefusal } from "../core/render/render-pool.ts";
-import { differsFromRendered } from "../core/render/rendered-name.ts";
 import { trimMachineConfig } from "../core/pool/trim.ts";
 import { listText } from "../core/text/list-text.ts";
 import { equalValues } from "../ignition/canonical.ts";
@@ -356,7 +356,8 @@ function reportRecovered(pool: string, { refused }: RenderMemory, { report }: Pi
 
 /**
  * Makes the rendered config, or adopts one that the installation brought. One of that name with other contents is neither
- * changed nor adopted.
+ * changed nor adopted: anybody who may create MachineConfigs can give one that name before, or change it after. Contents are
+ * compared and not names, whose hash takes U+0085 for a blank or a line break.
  */
 async function store(
   pool: MachineConfigPool,
@@ -367,7 +368,7 @@ async function store(
   const { caches, kube, log, report, signal } = context;
   const { name, ownerReferences } = config.metadata;
   const known = caches.of(MachineConfig).get(name);
-  if (known !== undefined && differsFromRendered(known, config).length > 0) {
+  if (known !== undefined && fieldsNotHeld(known, config).length > 0) {
     const fields = await lostBy(config, context);
     return fields.length === 0 ? { verdict: "taken" } : { verdict: "notKept", fields };
   }
@@ -379,7 +380,7 @@ async function store(
   if (known !== undefined) return { verdict: "stored" };
   // Not applied: where the cache is behind, that would add to what somebody else has put there.
   const made = await kube.create(MachineConfig, config, { owner: fieldManagers.render, signal });
-  const fields = differsFromRendered(made, config);
+  const fields = fieldsNotHeld(made, config);
   if (fields.length > 0) return { verdict: "notKept", fields };
   report({
     about: pool,
@@ -402,7 +403,7 @@ async function lostBy(config: Rendered["config"], { kube, signal }: Context): Pr
       { type: "json", operations: [{ op: "add", path: "/spec", value: spec }] },
       { owner: fieldManagers.render, dryRun: true, signal },
     );
-    return differsFromRendered(tried, config);
+    return fieldsNotHeld(tried, config);
   } catch (error) {
     // Gone, or a webhook that judges no tries: what is there is what counts.
     if (error instanceof KubeError && !isPassing(error)) return [];

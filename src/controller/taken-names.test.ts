@@ -170,4 +170,45 @@ describe("a MachineConfig of the name of a rendered config", () => {
     expect(await harness.desired("worker")).toEqual({ w0: next });
     expect(renderLines(harness)).toEqual(["RenderedConfigNotKept begin", "Recovered end"]);
   });
+
+  test("to which a newer definition of MachineConfig adds a default holds what was rendered, unless that differs [render-names-6]", async () => {
+    const { harness, first } = await updatedPool(["w0"]);
+    const definition = { name: `${MachineConfig.plural}.machineconfiguration.openshift.io` };
+    const path = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/laterField";
+    await harness.act(() =>
+      harness.kube.patch(kubernetes.CustomResourceDefinition, definition, {
+        type: "json",
+        operations: [{ op: "add", path, value: { type: "string", default: "Standard" } }],
+      }),
+    );
+    await change(harness);
+    await harness.pass(3000);
+    const { target, of } = await harness.poolStatus("worker");
+    expect(target).not.toBe(first);
+    expect((await stored(harness, target))?.spec).toHaveProperty("laterField", "Standard");
+    expect(of(poolConditions.renderDegraded)).toMatchObject({ status: "False" });
+    await harness.act(() => harness.finish("w0"));
+    // What is there is compared again.
+    await harness.act(() => harness.config("70-worker", "worker", { "/etc/c": "1" }));
+    await harness.pass(3000);
+    await harness.act(() => harness.kube.delete(MachineConfig, { name: "70-worker" }));
+    await harness.pass(3000);
+    expect((await harness.poolStatus("worker")).target).toBe(target);
+    expect((await harness.poolStatus("worker")).of(poolConditions.renderDegraded)).toMatchObject({ status: "False" });
+    expect(renderLines(harness)).toEqual([]);
+
+    await harness.act(() =>
+      harness.kube.patch(
+        MachineConfig,
+        { name: target },
+        { type: "merge", body: { spec: { config: { passwd: { users: [{ name: "evil" }] } } } } },
+        { owner: "people" },
+      ),
+    );
+    await harness.pass(3000);
+    expect((await harness.poolStatus("worker")).of(poolConditions.renderDegraded)).toMatchObject({
+      status: "True",
+      reason: "RenderedNameTaken",
+    });
+  });
 });

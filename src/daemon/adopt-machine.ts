@@ -2,6 +2,7 @@ import type { MachineConfig } from "../api/kinds/machine-config.ts";
 import { annotations, hostPaths } from "../api/names.ts";
 import { type ImagePair, desiredImageOf } from "../core/machine/image-target.ts";
 import type { NodeConfig } from "../core/config/node-config.ts";
+import { sameImage } from "../core/images/image-reference.ts";
 import type { OriginalEntry, Originals } from "../core/machine/observed-content.ts";
 import type { Host } from "../host/host.ts";
 import { holdsPayload, noOriginals, originalOf, readOriginal } from "./observe-host.ts";
@@ -75,7 +76,10 @@ export async function findAdoption(
   return adoptionOf({ config, pair, proven }, isAnnotated ? "annotation" : "served", host, signal);
 }
 
-/** The recorded image of the machine and its payload; the running image itself says whether it has one. */
+/**
+ * The recorded image of the machine and its payload; the running image itself says whether it has one. Another daemon may
+ * have recorded the image under another of its names.
+ */
 async function pairWith(
   image: string | undefined,
   notes: Readonly<Record<string, string>>,
@@ -85,10 +89,10 @@ async function pairWith(
   if (image === undefined || image === "") return undefined;
   const { booted } = await host.os.status(signal);
   const desired = desiredImageOf(notes);
-  const stated = desired.verdict === "image" && desired.pair.image === image ? desired.pair.content : "os-only";
+  const stated = desired.verdict === "image" && sameImage(desired.pair.image, image) ? desired.pair.content : "os-only";
   return {
     image,
-    content: booted.image === image ? ((await holdsPayload(host, signal)) ? "full" : "os-only") : stated,
+    content: sameImage(booted.image, image) ? ((await holdsPayload(host, signal)) ? "full" : "os-only") : stated,
   };
 }
 

@@ -60,8 +60,11 @@ export function credentialsFor(
   return undefined;
 }
 
-/** Old keys are addresses (`https://index.docker.io/v1/`), of which only the host counts. */
-function scopeOf(key: string): string {
+/**
+ * The registry, repository or part of its name that a key of an auth file is for. Old keys are addresses
+ * (`https://index.docker.io/v1/`), of which only the host counts.
+ */
+export function scopeOf(key: string): string {
   const address = /^https?:\/\/([^/]*)/.exec(key);
   return (address?.[1] ?? withoutEnd(key, "/")).replace(dockerHub, "docker.io");
 }

@@ -18,6 +18,8 @@ import { type ClusterStatus, allPoolsUpdated } from "../../core/preview/cluster-
 import { clearSetId } from "../../host/directory/clear-set-id.ts";
 import { serveControl } from "../../host/directory/control.ts";
 import { forward, systemClock, systemFiles, systemProcesses } from "../../ports/node/index.ts";
+import { deriveKey } from "../../registry/node/derive-key.ts";
+import { applyRegistrySettings } from "../apply-registry-settings.ts";
 import { applyWholeManifest, readManifests, resourcesServed } from "../manifests.ts";
 import type { KubeClient } from "../../kube/kube-client.ts";
 import { countOf, readArguments, usageError } from "../arguments.ts";
@@ -136,9 +138,25 @@ async function detached(layout: Layout, chosen: Values): Promise<number> {
     await systemClock.sleep(50);
   }
   await bringUp(layout, chosen, { began, signal: ended.signal, draw: false });
+  const notices = await noticesOfStart(layout, ended.signal);
   if (chosen.json) await printRecord(layout, began);
-  else processIo().out(`the cluster is up after ${seconds(began)}: export KUBECONFIG=${layout.kubeconfig}\n`);
+  else {
+    for (const notice of notices) processIo().out(`${notice}\n`);
+    processIo().out(`the cluster is up after ${seconds(began)}: export KUBECONFIG=${layout.kubeconfig}\n`);
+  }
   return 0;
+}
+
+/** What the start of a cluster put back, once that is over: its processes are recorded then. */
+async function noticesOfStart(layout: Layout, signal: AbortSignal): Promise<readonly string[]> {
+  const began = systemClock.monotonic();
+  for (;;) {
+    const record = await runningCluster(systemFiles, layout);
+    if (record !== undefined && record.processes.length > 0) return record.notices ?? [];
+    if (systemClock.monotonic() - began > patienceMs)
+      throw new McoError("MCO_CLUSTER_START_FAILED", { log: `${layout.logs}/up.log` });
+    await systemClock.sleep(50, signal);
+  }
 }
 
 const canvas = processScreen();
@@ -205,10 +223,15 @@ async function supervise(
         serveControl: (handle, until) => serveControl(`${layout.directory}/control.sock`, handle, until),
         afterRegistry: fillRegistry,
         afterApiServer: async (_credentials, registry, addresses, until) => {
-          await untilReady(await asAdmin(), layout, chosen, until);
-          if (chosen.operator)
-            await applyAll(await asAdmin(), [...openshiftKinds, ...installed(registry, addresses)], until);
+          const kube = await asAdmin();
+          await untilReady(kube, layout, chosen, until);
+          if (!chosen.operator) return [];
+          await applyAll(kube, [...openshiftKinds, ...suiteManifests(registry, addresses)], until);
+          return registry === undefined
+            ? []
+            : applyRegistrySettings({ kube, owner: "mco-up", registry, deriveKey, signal: until });
         },
+        deriveKey,
         installed,
         handOver: async (folder, until) => {
           await handOver({ ...ports, kube: await asAdmin(), folder }, until);
@@ -244,14 +267,18 @@ async function supervise(
   if (failure !== undefined) throw failure;
 }
 
-/** What an administrator applies to a new cluster: the suite, and the settings of the cluster's registry. */
-const installed: UpOptions["installed"] = (registry, addresses) => [
-  ...installManifests({
+/** The suite, with what it needs in this cluster. */
+const suiteManifests: UpOptions["installed"] = (registry, addresses) =>
+  installManifests({
     image: suiteImage(version),
     osImage: registry === undefined ? stockOsImage : stockOsImageAt(registry.host),
     version,
     arguments: ["--config-server-address", addresses.configServer],
-  }),
+  });
+
+/** What an administrator applies to a new cluster: the suite, and the settings of the cluster's registry. */
+const installed: UpOptions["installed"] = (registry, addresses) => [
+  ...suiteManifests(registry, addresses),
   ...(registry === undefined ? [] : imageModeManifests(registry)),
 ];
 
@@ -305,7 +332,7 @@ async function registryOfCluster(layout: Layout): Promise<string> {
 async function printRecord(layout: Layout, began: number): Promise<void> {
   const record = await readRecord(systemFiles, layout);
   processIo().out(
-    `${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "Up", directory: layout.directory, kubeconfig: layout.kubeconfig, apiServer: record?.apiServer, network: record?.network, hosts: record?.hosts, seconds: (systemClock.monotonic() - began) / 1000 })}\n`,
+    `${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "Up", directory: layout.directory, kubeconfig: layout.kubeconfig, apiServer: record?.apiServer, network: record?.network, hosts: record?.hosts, notices: record?.notices ?? [], seconds: (systemClock.monotonic() - began) / 1000 })}\n`,
   );
 }
 

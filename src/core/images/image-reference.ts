@@ -118,6 +118,13 @@ export function printImageReference(reference: ImageReference): string {
   return `${repositoryOf(reference)}${tag === undefined ? "" : `:${tag}`}${digest === undefined ? "" : `@${digest}`}`;
 }
 
+/** Whether two texts name the same image once their defaults are filled in. Texts that are no names compare as they are. */
+export function sameImage(a: string, b: string): boolean {
+  const [one, other] = [a, b].map(parseImageReference);
+  if (one?.verdict !== "reference" || other?.verdict !== "reference") return a === b;
+  return printImageReference(one.reference) === printImageReference(other.reference);
+}
+
 /** Whether the host is a loopback name or address. */
 export const isLoopbackHost = (host: string): boolean =>
   /^(localhost|127\.[0-9]+\.[0-9]+\.[0-9]+|\[::1\])(:[0-9]+)?$/.test(host);

@@ -1,7 +1,7 @@
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
 import { annotations } from "../../api/names.ts";
 import type { KubeObject } from "../../api/schema/object.ts";
-import { equalValues } from "../../ignition/canonical.ts";
+import { fieldsNotHeld, knownFields } from "../config/held-fields.ts";
 
 /** What a MachineConfig belongs to, as an object sees it that makes MachineConfigs. */
 export type Holder = "nothing" | "this" | "another";
@@ -25,7 +25,7 @@ export function configHolder(
   const owner = controllerOf(config);
   if (owner === undefined)
     return config.metadata.annotations?.[annotations.generatedByController] !== undefined &&
-      (hasFilesAlone(config) || (wanted !== undefined && equalValues(config.spec, wanted.spec)))
+      (hasFilesAlone(config) || (wanted !== undefined && fieldsNotHeld(config, wanted).length === 0))
       ? "this"
       : "another";
   return isController(config, object) ? "this" : "another";
@@ -42,8 +42,8 @@ export function isController(config: MachineConfig, { kind, metadata: { name, ui
 
 /** Whether a MachineConfig has whole files and nothing else: the form of those that the reference generates. */
 export function hasFilesAlone({ spec }: Pick<MachineConfig, "spec">): boolean {
-  const { config, ...fields } = spec ?? {};
-  const { ignition, storage, ...sections } = config ?? {};
+  const { config, ...fields } = knownFields(spec);
+  const { ignition, storage, ...sections } = config as Readonly<Record<string, unknown>>;
   const { version: _, ...settings } = (ignition ?? {}) as Readonly<Record<string, unknown>>;
   const { files: __, ...others } = (storage ?? {}) as Readonly<Record<string, unknown>>;
   return [fields, sections, settings, others].every(isEmpty);

@@ -1,9 +1,9 @@
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
 import { annotations, labels } from "../../api/names.ts";
 import { type KubeObject, controlledBy } from "../../api/schema/object.ts";
-import { equalValues } from "../../ignition/canonical.ts";
 import { encodeDataUrl } from "../../ignition/data-url.ts";
 import { ignitionVersion } from "../../ignition/types.ts";
+import { fieldsNotHeld } from "../config/held-fields.ts";
 
 /** A file of a MachineConfig that this suite generates. */
 export interface GeneratedFile {
@@ -73,7 +73,7 @@ export function isCurrent(has: MachineConfig | undefined, wanted: MachineConfig)
   const covers = (of: Record<string, string> | undefined, by: Record<string, string> | undefined) =>
     Object.entries(of ?? {}).every(([key, value]) => by?.[key] === value);
   return (
-    equalValues(has.spec, wanted.spec) &&
+    fieldsNotHeld(has, wanted).length === 0 &&
     covers(wanted.metadata.labels, has.metadata.labels) &&
     covers(wanted.metadata.annotations, has.metadata.annotations) &&
     (wanted.metadata.ownerReferences ?? []).every(

@@ -1,7 +1,6 @@
 import { md5 } from "@noble/hashes/legacy.js";
 import { utf8ToBytes } from "@noble/hashes/utils.js";
-import type { MachineConfig, MachineConfigSpec } from "../../api/kinds/machine-config.ts";
-import { equalValues } from "../../ignition/canonical.ts";
+import type { MachineConfigSpec } from "../../api/kinds/machine-config.ts";
 import { yamlForHash } from "./yaml-for-hash.ts";
 
 /** Must never change. Source: openshift/machine-config-operator pkg/controller/render/hash.go (main). */
@@ -29,37 +28,4 @@ export function renderedName(pool: string, spec: Required<MachineConfigSpec>): R
     verdict: "named",
     name: `rendered-${pool}-${Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("")}`,
   };
-}
-
-/** Fields that another writer may leave out, or write as null. */
-const emptySpec: Required<NonNullable<MachineConfigSpec>> = {
-  baseOSExtensionsContainerImage: "",
-  config: {},
-  extensions: [],
-  fips: false,
-  kernelArguments: [],
-  kernelType: "",
-  osImageURL: "",
-};
-
-/** A spec with all of its fields, however its writer writes those without a value. */
-const complete = (spec: MachineConfigSpec): Readonly<Record<string, unknown>> => ({
-  ...emptySpec,
-  ...Object.fromEntries(Object.entries(spec ?? {}).filter(([, value]) => value !== null && value !== undefined)),
-});
-
-/**
- * The fields in which a MachineConfig of a rendered name differs from what was rendered to it; none: it holds that. Anybody
- * who may create MachineConfigs can give one that name before, or change it after. Values are compared and not names: the
- * hash of a name takes U+0085 for a blank or a line break.
- */
-export function differsFromRendered(
-  has: Pick<MachineConfig, "spec">,
-  { spec }: { readonly spec: Required<MachineConfigSpec> },
-): readonly string[] {
-  const [held, rendered] = [complete(has.spec), complete(spec)];
-  return [...new Set([...Object.keys(rendered), ...Object.keys(held)])]
-    .filter((field) => !equalValues(held[field], rendered[field]))
-    .map((field) => `spec.${field}`)
-    .toSorted();
 }
