@@ -83,7 +83,7 @@ export class BookKeeper {
   /** Late lines that are stored in another chapter, and lines that were left out. */
   readonly #late = new Set<string>();
   /** Lines that found no chapter. The journal repeats them, and other lines may still make one; but they are no news. */
-  readonly #homeless = new Set<string>();
+  readonly #unplaced = new Set<string>();
   /** Of chapters that are not closed, how many of their lines are stored or known and not in memory. */
   readonly #leftOut = new Map<string, number>();
   /** Kinds of chapters that this version does not know. */
@@ -164,7 +164,7 @@ export class BookKeeper {
       if (this.#isOfMachine && isOfMachine(line) && this.#lines.length >= ofMachine.lines) continue;
       this.#keys.add(key);
       this.#lines.push(line);
-      isNews ||= !this.#homeless.has(key);
+      isNews ||= !this.#unplaced.has(key);
     }
     return isNews;
   }
@@ -289,11 +289,11 @@ export class BookKeeper {
     const drafts = draftsOf(this.book, this.#lines, this.#closed);
     // Observations of an ended chapter that its participants reported, repeated reports of its end, and what it contains.
     const placed = new Set(drafts.flatMap(({ lines }) => lines.map(({ line }) => line)));
-    const homeless = this.#lines.filter(
+    const unplaced = this.#lines.filter(
       (line) => !placed.has(line) && (line.via === "seen" || isRepetition(line) || this.#isClosed(line)),
     );
-    this.#forget(homeless);
-    addKeys(this.#homeless, homeless);
+    this.#forget(unplaced);
+    addKeys(this.#unplaced, unplaced);
     if (drafts.length === 0 && this.#lines.length > mostWaiting) {
       this.#forget(this.#lines.slice(0, this.#lines.length - mostWaiting));
     }
