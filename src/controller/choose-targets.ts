@@ -11,6 +11,7 @@ import { exclusionRemedy } from "../core/pool/rollout-holds.ts";
 import type { Context } from "../kube/controller.ts";
 import { type Shared, describeMachine, taintsOf } from "./mark-members.ts";
 import { type NodeChanges, type WrittenNode, writesAtOnce } from "./node-writes.ts";
+import { lineSource } from "./report-pool.ts";
 import { writesOfMachine } from "./refused-writes.ts";
 import { eachAtOnce } from "../ports/each-at-once.ts";
 import { listText } from "../core/text/list-text.ts";
@@ -87,7 +88,7 @@ export async function giveTargets(
       return;
     }
     // Root on a machine can put back each target that it is given.
-    const isReported = shared.reports.ownLines.take(chosen, shared.now()) === 0;
+    const isReported = shared.reports.ownLines.take(lineSource(chosen, target), shared.now()) === 0;
     if (isReported) nodes.push(chosen);
     context.log.info(
       {

@@ -518,9 +518,27 @@ test("a pod that builds an OS image gets ten minutes to finish; all other pods l
   expect(await applied(harness)).toBe("drain-y");
 });
 
-describe("a machine that asks for drains without end", () => {
-  const linesOf = (harness: Harness) => harness.journal.lines.filter(({ book }) => book === "node/w0");
+const linesOf = (harness: Harness) => harness.journal.lines.filter(({ book }) => book === "node/w0");
 
+test("of a machine that its pool gives one target after the other each drain is in its book, from its begin to its end [drain-controller-22]", async () => {
+  const { harness } = await updatedPool(["w0"]);
+  for (let turn = 0; turn < 20; turn += 1) {
+    await harness.act(() => harness.config("50-worker", "worker", { "/etc/a": `${turn + 2}` }));
+    await harness.pass(5000);
+    const { target } = await harness.poolStatus("worker");
+    for (const asks of ["drain", "uncordon"]) {
+      await ask(harness, `${asks}-${target}`);
+      await harness.pass(5000);
+    }
+    const done = { [annotations.currentConfig]: target, [annotations.desiredConfig]: target };
+    await harness.act(() => harness.annotate("w0", done));
+    await harness.pass(2000);
+  }
+  const count = (of: string) => linesOf(harness).filter(({ reason }) => reason === of).length;
+  expect(["TargetSet", "Cordoned", "Drained", "Uncordoned"].map(count)).toEqual([20, 20, 20, 20]);
+});
+
+describe("a machine that asks for drains without end", () => {
   test("and takes them back fills its book no more than machines that update [drain-controller-20]", async () => {
     const { harness } = await updatedPool(["w0"]);
     for (let turn = 0; turn < 100; turn += 1) {

@@ -34,7 +34,7 @@ import { WatchesOnDemand } from "../kube/watches-on-demand.ts";
 import { eachAtOnce } from "../ports/each-at-once.ts";
 import { parseDrainRequest } from "../core/machine/drain-requests.ts";
 import { SourceBuckets } from "../ports/source-buckets.ts";
-import { ownLines } from "./report-pool.ts";
+import { lineSource, ownLines } from "./report-pool.ts";
 import { updateNode } from "./update-node.ts";
 
 /** A blocked eviction is tried again after this time, or as soon as a pod or budget changes. */
@@ -126,15 +126,18 @@ export function drainController(): Controller {
 
 /**
  * Reports what a drain of a machine makes of it, as often as a drain can be honest: root on the machine asks for drains and
- * takes them back without end. What is done to pods is always reported.
+ * takes them back without end. Each target of its pool, which no machine chooses, gives it as many again. What is done to
+ * pods is always reported.
  */
-const limited =
-  (name: string, lines: SourceBuckets, { report, clock, log }: Context): Report =>
-  (input) => {
+function limited(name: string, lines: SourceBuckets, { caches, report, clock, log }: Context): Report {
+  const pool = caches.of(MachineConfigNode).get(name)?.spec.pool.name ?? "";
+  const target = caches.of(MachineConfigPool).get(pool)?.spec.configuration?.name ?? "";
+  return (input) => {
     const isForced = "reason" in input && input.reason === "DrainForced";
-    if (isForced || lines.take(name, clock.now()) === 0) report(input);
+    if (isForced || lines.take(lineSource(name, target), clock.now()) === 0) report(input);
     else log.debug({ node: name, says: input.message }, "not reported: it says so much of itself");
   };
+}
 
 function watchSetOf(
   add: (node: string) => void,

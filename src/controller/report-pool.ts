@@ -26,9 +26,12 @@ export const claims: BucketLimits = { burst: 5, perSecond: 1 / 600, sources: 20_
 
 /**
  * How often a change that a machine causes, by asking for a drain or by putting a target back, enters its own book: far more
- * often than by updates. All books share the journal of the controller, which has room for few lines.
+ * often than by one update. All books share the journal of the controller, which has room for few lines.
  */
 export const ownLines: BucketLimits = { burst: 60, perSecond: 1 / 30, sources: 20_000 };
+
+/** Whose lines they are: those of a machine on its way to one target of its pool. */
+export const lineSource = (node: string, target: string): string => `${node} ${target}`;
 
 /** The last reports, so that each is made once. */
 export class ReportMemory {
@@ -47,7 +50,7 @@ export class ReportMemory {
   readonly contradictions = new Map<string, string>();
   /** By node. */
   readonly claims = new SourceBuckets(claims);
-  /** By node, of the lines in its own book. */
+  /** By node and target of its pool, of the lines in its own book. */
   readonly ownLines = new SourceBuckets(ownLines);
 
   forget(pool: string): void {
