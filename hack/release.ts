@@ -201,7 +201,7 @@ export function checkProgram(name: string, { files }: ImageFiles, program: reado
 
 /** What the next steps of docs/releasing.md need and this machine lacks. */
 function missingTools(): readonly string[] {
-  const needs = { buildah: "builds and pushes the images", cosign: "signs images, files and attestations" };
+  const needs = { skopeo: "copies the images to the registry", cosign: "signs images, files and attestations" };
   return Object.entries(needs).flatMap(([tool, what]) =>
     spawnSync(tool, ["--version"], { stdio: "ignore" }).error === undefined ? [] : [`${tool} (${what})`],
   );

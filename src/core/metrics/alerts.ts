@@ -209,7 +209,7 @@ export const alerts: readonly Alert[] = [
       "Clients end their connections after their token's use was stored and before the answer begins. A lossy network does that, and so does a client that looks for a way to read more often than its token allows.",
     see: [logOf("machine-config-server"), "mco token list"],
     remedy:
-      "The log names the token, and mco token list who showed it last. No byte was sent to these clients. Revoke the token if its user is not yours; otherwise look at the network between machines and control plane.",
+      "The log names the token, and status.lastUsedBy of its ProvisioningToken who showed it last. No byte was sent to these clients. Revoke the token if its user is not yours; otherwise look at the network between machines and control plane.",
   },
   {
     name: "MCSForeignConfigAsked",
