@@ -253,6 +253,38 @@ test("a chapter that turned another one stays, also for a keeper that starts ane
   expect(told()).toEqual(["Closed Failed", "Open"]);
 });
 
+test.for([
+  { started: 1, recovered: 1.058 },
+  { started: 1.058, recovered: 1 },
+  { started: 1, recovered: 1 },
+])(
+  "a start at $started s and a recovery seen at $recovered s are two chapters, whichever is heard first [books-book-keeper-12]",
+  ({ started, recovered }) => {
+    for (const isStartFirst of [true, false]) {
+      const builder = new LineWriter("os-builder", "b", "pod-1");
+      const state = new LineWriter("state", "health", "life-1");
+      const life = { book: "cluster", chapter: "OsBuilder" } as const;
+      const start = builder.at(started, { ...life, run: "b", path: "Start", mark: "begin", reason: "Started" });
+      const seen = state.at(recovered, { ...life, path: "Degraded", mark: "end", reason: "Recovered" });
+      const heard = isStartFirst
+        ? [start, { ...seen, via: "seen" as const }]
+        : [{ ...seen, via: "seen" as const }, start];
+      const keeper = new BookKeeper("cluster");
+      const bookObjects = new BookObjects();
+      const pass = (seconds: number, lines: readonly JournalLine[]) => {
+        keeper.take(lines, morning + seconds * 1000);
+        bookObjects.keep(keeper, morning + seconds * 1000);
+      };
+      pass(2, heard.slice(0, 1));
+      for (const seconds of [3, 4, 30, 60, 90]) pass(seconds, heard);
+      const told = [...bookObjects.chapters.values()];
+      expect(told.map(({ run }) => run).toSorted()).toEqual(["", "b"]);
+      expect(told.map(({ state: is, outcome }) => outcome ?? is).toSorted()).toEqual(["Open", "Succeeded"]);
+      expect(told.flatMap(({ entries }) => entries)).toHaveLength(2);
+    }
+  },
+);
+
 test("a keeper that starts anew puts what is stored of a later boot behind the journal's lines of an earlier one [books-book-keeper-11]", () => {
   const [daemon, controller] = [new LineWriter("daemon", "worker-0"), new LineWriter("controller", "c", "pod-1")];
   const to = (run: string) => ({ ...update, run }) as const;

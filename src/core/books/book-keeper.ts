@@ -12,6 +12,7 @@ import {
   chapterOf,
   closedChapter,
   closedChapters,
+  isIn,
   draftsOf,
   isRepetition,
   linesOfChapter,
@@ -171,7 +172,7 @@ export class BookKeeper {
 
   /** Whether a line is at or before the last one of its writer in a closed chapter. */
   #isClosed(line: JournalLine): boolean {
-    return this.#closed.some(({ chapter, through }) => chapter === line.chapter && isKnown(through, line));
+    return this.#closed.some((closed) => isIn(closed, line));
   }
 
   /** Leaves out the middle of chapters of which a machine reports more lines than are stored. */

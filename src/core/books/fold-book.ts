@@ -11,7 +11,7 @@ import {
 } from "../../api/books/report-table.ts";
 import { chapterRule } from "./chapter-rules.ts";
 import { isKnown, jsonBytes, marksOf } from "./journal.ts";
-import { type PlacedLine, orderLines, writerKey } from "./order-lines.ts";
+import { type PlacedLine, lineKey, orderLines, writerKey } from "./order-lines.ts";
 
 /** A chapter's record without its number in a book. */
 export type ChapterRecord = Omit<Chapter, "number">;
@@ -41,6 +41,8 @@ export interface ClosedChapter {
   readonly name: string;
   /** The last lines in it. */
   readonly through: readonly JournalMark[];
+  /** Keys of the lines in it that an observer wrote: others of that observer are in other chapters. */
+  readonly seen: ReadonlySet<string>;
   /** The configuration with which a machine joined in it. */
   readonly joinedWith?: string;
 }
@@ -126,11 +128,7 @@ export function draftsOf(
   const reported = reportedSections(ordered);
   for (const placed of ordered) {
     const { line, at } = placed;
-    if (
-      line.book !== book ||
-      closedBefore.some(({ chapter, through }) => chapter === line.chapter && isKnown(through, line))
-    )
-      continue;
+    if (line.book !== book || closedBefore.some((each) => isIn(each, line))) continue;
     // The machine joined with what it was given meanwhile: no update has to follow.
     const given = open.get("Update");
     if (given !== undefined && joinedWith(kind, line) === given.run && isMerelyRequested(given))
@@ -138,14 +136,14 @@ export function draftsOf(
     const rule = chapterRule(kind, line.chapter);
     const key = sectionKeyOf(kind, line.chapter, line.path) ?? line.path;
     let draft = open.get(line.chapter);
-    const run = line.run ?? draft?.run ?? "";
+    const turns =
+      (rule.turns?.includes(key) === true && (line.mark === "begin" || line.mark === "fail")) ||
+      (rule.recovers === key && line.mark === "end");
+    const run = line.run ?? (turns ? "" : draft?.run) ?? "";
     if (line.via === "seen" && reported.has(`${sectionOfRun(line)}\n${endsSection(line) ? "end" : "any"}`)) {
       if (draft?.run === run) draft.lines.push({ ...placed, isShadow: true });
       continue;
     }
-    const turns =
-      (rule.turns?.includes(key) === true && (line.mark === "begin" || line.mark === "fail")) ||
-      (rule.recovers === key && line.mark === "end");
     const mayOpen = turns || (rule.turns === undefined && (rule.opens === undefined || rule.opens.includes(key)));
     const before = closed.get(line.chapter)?.findLast((each) => line.run === undefined || each.run === run);
     const closes =
@@ -190,6 +188,10 @@ export function draftsOf(
   made.at(-1)?.lines.push(...waiting);
   return made;
 }
+
+/** Whether a closed chapter has a line. */
+export const isIn = ({ chapter, through, seen }: ClosedChapter, line: JournalLine): boolean =>
+  chapter === line.chapter && (line.via === "seen" ? seen.has(lineKey(line)) : isKnown(through, line));
 
 /** The configuration that a machine has joined with; `undefined`: the line says nothing of that. */
 function joinedWith(kind: BookKind | undefined, { chapter, path, mark, via, data }: JournalLine): string | undefined {
@@ -631,6 +633,7 @@ export function closedChapter(chapter: Chapter, draft?: ChapterDraft): ClosedCha
     endedAtMs: draft?.end?.at ?? Date.parse(chapter.endedAt ?? chapter.startedAt) + 999,
     name: `${chapter.chapter} ${chapter.number}`,
     through: chapter.through,
+    seen: new Set(lines.filter(({ via }) => via === "seen").map(lineKey)),
     ...(joined === undefined ? {} : { joinedWith: joined }),
   };
 }
