@@ -54,11 +54,28 @@ describe("base configurations and rendering", () => {
     );
   });
 
-  test("the controller recreates a deleted base configuration [controllers-3]", async () => {
-    const { harness, first } = await updatedPool([]);
-    await harness.act(() => harness.kube.delete(MachineConfig, { name: "01-worker-kubelet" }));
-    await harness.pass(3000);
-    expect((await harness.poolStatus("worker")).target).toBe(first);
+  test("the controller recreates a deleted base configuration, and renders nothing without it [controllers-3]", async () => {
+    const { harness, first } = await updatedPool(["w0"]);
+    const rendered = async () =>
+      (await harness.act(() => harness.kube.list(MachineConfig))).items
+        .map(({ metadata }) => metadata.name)
+        .filter((name) => name.startsWith("rendered-worker-"));
+    const before = await rendered();
+    // The API server takes a while to take what is written again.
+    const { intercept } = harness;
+    let refused = 0;
+    harness.intercept = (handler) => (request, signal) => {
+      const isWrite = request.method !== "GET" && request.target.includes("/controllerconfigs/");
+      if (!isWrite || (refused += 1) % 3 === 0) return intercept(handler)(request, signal);
+      return Promise.resolve({ status: 503, headers: {}, body: "{}" });
+    };
+    for (const name of ["01-worker-kubelet", "00-worker", "01-worker-container-runtime", "00-worker"]) {
+      await harness.act(() => harness.kube.delete(MachineConfig, { name }));
+      await harness.pass(20_000);
+      expect((await harness.poolStatus("worker")).target).toBe(first);
+      expect(await rendered()).toEqual(before);
+    }
+    expect(refused).toBeGreaterThanOrEqual(12);
   });
 
   test("on a cluster of kubeadm the kubelets keep what kubeadm gives them, also when its ConfigMap is gone [controllers-19]", async () => {

@@ -19,6 +19,8 @@ import { type KubeObject, type Resource, conditionOf, selectorIsEmpty, selectorM
 import { gateDefaults, nodeDefaults } from "../core/kubelet/decide-defaults.ts";
 import type { SettingsObject } from "../core/kubelet/decide-generated.ts";
 import { selectPools } from "../core/kubelet/select-pools.ts";
+import { baseConfigNames } from "../core/render/base-config-of.ts";
+import { baseRoles } from "../core/render/base-configs.ts";
 import { isCompleted, versionGate } from "../core/render/controller-config-of.ts";
 import { fieldsNotHeld } from "../core/config/held-fields.ts";
 import { isRendered, membersOf, poolInRenderedName, poolOfRendered } from "../core/config/is-rendered.ts";
@@ -130,6 +132,15 @@ export function renderController(options: RenderOptions): Controller {
       if (!isOpen || controllerConfig === undefined)
         return gate.verdict === "closed" ? waiting(gate.reason, gate.message, waitSeconds) : done();
 
+      // One that somebody deletes comes again at once; until then machines keep what they have of it.
+      const missing = options.baseConfigs === "awaited" ? missingBase(pool, caches) : undefined;
+      if (missing !== undefined)
+        return waiting(
+          "ControllerConfigNotCompleted",
+          `the base configuration ${missing} is not there yet`,
+          waitSeconds,
+        );
+
       const unjudged = options.settings === "awaited" ? awaitedSettings(pool, memory, context) : undefined;
       if (unjudged !== undefined) return waiting("SettingsNotJudged", `${unjudged} has not been judged yet`, 2);
       const unwritten = awaitedConfig(pool, memory, options, context);
@@ -163,6 +174,13 @@ const allPools = (caches: Caches): readonly string[] =>
     .of(MachineConfigPool)
     .list()
     .map(({ metadata }) => metadata.name);
+
+/** The first base configuration of the roles that a pool selects that is not there; `undefined`: all are. */
+const missingBase = ({ spec }: MachineConfigPool, caches: Caches): string | undefined =>
+  baseRoles
+    .filter((role) => selectorMatches(spec.machineConfigSelector, { [labels.role]: role }))
+    .flatMap(baseConfigNames)
+    .find((name) => caches.of(MachineConfig).get(name) === undefined);
 
 const settingsKinds = [KubeletConfig, ContainerRuntimeConfig] as const;
 
@@ -249,9 +267,11 @@ function awaitedConfig(
   { caches, clock }: Context,
 ): string | undefined {
   const now = clock.monotonic();
-  return poolsBelow(pool, caches)
-    .flatMap((one) => generatedFor(one, caches, options))
-    .filter((name) => caches.of(MachineConfig).get(name) === undefined)
+  const names = poolsBelow(pool, caches).flatMap((one) => generatedFor(one, caches, options));
+  const isThere = (name: string) => caches.of(MachineConfig).get(name) !== undefined;
+  for (const name of names.filter(isThere)) awaited.delete(name);
+  return names
+    .filter((name) => !isThere(name))
     .find((name) => {
       const since = awaited.get(name) ?? now;
       awaited.set(name, since);

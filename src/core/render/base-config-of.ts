@@ -4,6 +4,11 @@ import { fileText } from "./config-file.ts";
 /** Parts of a role's base configuration that generated files are laid over. */
 export type BasePart = "files" | "kubelet" | "container-runtime";
 
+const parts = ["files", "kubelet", "container-runtime"] as const satisfies readonly BasePart[];
+
+/** The names of the base configurations of a role. */
+export const baseConfigNames = (role: string): readonly string[] => parts.map((part) => nameOf(part, role));
+
 const nameOf = (part: BasePart, role: string): string => (part === "files" ? `00-${role}` : `01-${role}-${part}`);
 
 /** The part that a MachineConfig of a name is; `undefined`: it is none of them. */
