@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { kubernetes } from "../api/foreign/kubernetes.ts";
 import { MachineStateJournal } from "../api/books/machine-state-journal.ts";
-import { annotations, hostPaths } from "../api/names.ts";
+import { annotations, hostPaths, labels } from "../api/names.ts";
 import { linesOnDisk } from "./machine-books.ts";
 import { type Content, MachineHarness } from "../../test/support/machine-harness.ts";
 
@@ -464,4 +464,27 @@ describe("a power cut", () => {
     await harness.pass(30_000);
     expect((await harness.journal()).map(({ msg }) => msg)).toEqual(before.map(({ msg }) => msg));
   });
+});
+
+test("a machine whose Node was deleted and registered again has joined again [daemon-joined-again-1]", async () => {
+  const harness = await MachineHarness.make();
+  await harness.updatedTo("rendered-1", {});
+  const joined = () => told(harness).filter((line) => line.startsWith("Join/Validated"));
+  await harness.annotate({ "test/touched": "1" });
+  await harness.pass(700_000);
+  const before = joined().length;
+  await harness.act(() => harness.kube.delete(kubernetes.Node, { name: harness.name }));
+  await harness.pass(5_000);
+  await harness.act(() =>
+    harness.kube.create(kubernetes.Node, {
+      apiVersion: "v1",
+      kind: "Node",
+      metadata: { name: harness.name, labels: { [labels.workerRole]: "" } },
+      spec: {},
+    }),
+  );
+  await harness.desire("rendered-1");
+  await harness.until(() => Promise.resolve(joined().length > before), "the machine has joined again");
+  await harness.pass(700_000);
+  expect(joined()).toHaveLength(before + 1);
 });

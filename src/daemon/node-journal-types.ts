@@ -61,7 +61,7 @@ export interface NodeJournal {
   isBack(message: string): void;
   adopted(config: string, from: string): void;
   /**
-   * The machine has its desired configuration: its first boot and its joining are over. `isNew`: it had none before.
+   * The machine has its desired configuration: its first boot and its joining are over. `isNew`: its Node had none before.
    */
-  validated(config: string, isNew: boolean): void;
+  validated(config: string, node: { readonly uid: string; readonly isNew: boolean }): void;
 }

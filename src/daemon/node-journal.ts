@@ -176,13 +176,16 @@ function joining({ memory: { firstBoot, join }, report }: SectionWriter): Pick<N
       const message = `the node says that it has ${config}`;
       report({ ...here, chapter: "Firstboot", path: "AnnotationsInitialised", reason: "Applied", message });
     },
-    validated(config, isNew) {
+    validated(config, { uid, isNew }) {
       const validated = { reason: "Validated", message: `the machine has ${config}`, data: { config } } as const;
       if (firstBoot.isOpen) {
         firstBoot.isOpen = false;
         report({ ...here, chapter: "Firstboot", path: "Validated", ...validated });
       }
-      if (join.isOver || !(join.isAdopted || isNew)) return;
+      // Its Node was deleted, and the kubelet has registered it again.
+      const isAgain = isNew && join.uid !== undefined && join.uid !== uid;
+      join.uid = uid;
+      if ((join.isOver && !isAgain) || !(join.isAdopted || isNew)) return;
       join.isOver = true;
       report({ ...here, chapter: "Join", path: "Validated", ...validated });
     },

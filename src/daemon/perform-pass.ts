@@ -376,8 +376,8 @@ async function putDocumentsInOrder(plan: DonePlan, { documents }: MachineView, p
 }
 
 /** The machine has its target; its update is over once it is back in service. */
-function recordDone(name: string, { node, journal }: PassContext): void {
-  const has = node.metadata.annotations ?? {};
+function recordDone(name: string, { node: { metadata }, journal }: PassContext): void {
+  const has = metadata.annotations ?? {};
   const message = `the machine has ${name}`;
   if (journal.run !== undefined && journal.run !== name)
     journal.finish("Superseded", `${name} was chosen again before anything was done for ${journal.run}`);
@@ -394,7 +394,7 @@ function recordDone(name: string, { node, journal }: PassContext): void {
   journal.isBack(message);
   journal.recovered(message);
   journal.driftEnded("DriftGone", `the files of ${name} are as they were applied`);
-  journal.validated(name, has[annotations.currentConfig] === undefined);
+  journal.validated(name, { uid: metadata.uid ?? "", isNew: has[annotations.currentConfig] === undefined });
 }
 
 /** Where the machine differs permanently from its configuration: in content that only newly started machines follow. */

@@ -37,7 +37,8 @@ export interface ReportedMemory {
   /** The target that the machine is going back from. */
   goingBackFrom: string | undefined;
   readonly firstBoot: { isOpen: boolean; readonly reported: Set<string> };
-  readonly join: { isAdopted: boolean; isOver: boolean };
+  /** `uid`: that of the Node that its configuration was last reported for. */
+  readonly join: { isAdopted: boolean; isOver: boolean; uid: string | undefined };
 }
 
 /** @param past lines of this machine's book that were written before, in their order. */
@@ -49,7 +50,7 @@ export function reportedMemory(past: readonly JournalLine[]): ReportedMemory {
     drift: undefined,
     goingBackFrom: undefined,
     firstBoot: { isOpen: false, reported: new Set() },
-    join: { isAdopted: false, isOver: false },
+    join: { isAdopted: false, isOver: false, uid: undefined },
   };
   for (const line of past) remember(line, memory);
   return memory;
