@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { collectGarbage } from "../../test/support/collect-garbage.ts";
 import type { Clock } from "../ports/clock.ts";
-import type { HttpHandler } from "../ports/http.ts";
 import { silentLogger } from "../ports/logger.ts";
+import type { HttpHandler } from "../ports/http.ts";
 import { systemClock, systemRandom } from "../ports/node/index.ts";
 import { sharedSecretKeys } from "./access/service-account-tokens.ts";
 import { admissionChain } from "./admission/admission.ts";
@@ -13,7 +13,7 @@ import { kubernetesYaml } from "../core/text/kubernetes-yaml.ts";
 import { representation } from "./http/representation.ts";
 import { readYaml, yamlLimitCharacters } from "./http/request-body.ts";
 import { parseTarget } from "./http/request-target.ts";
-import type { WatchStream } from "./http/watch-stream.ts";
+import { UnreadLines, unreadLimits, type WatchStream } from "./http/watch-stream.ts";
 import { isTooLong, watchObjects } from "./requests/reads.ts";
 import { sqliteStore } from "./node/sqlite-store.ts";
 import { Turns, eventLoop } from "./node/turns.ts";
@@ -1037,6 +1037,42 @@ test("a few large objects are as long a list as many small ones, and wait for th
   server.close();
 });
 
+test("many watches that nobody reads hold no more than one user may leave unread, and others keep theirs [apiserver-hostile-61]", async () => {
+  const mebi = 1024 * 1024;
+  const limits = { others: 8 * mebi, nodes: mebi, cluster: 64 * mebi };
+  const server = start({ unread: { ofOne: limits, ofAll: limits } });
+  const admin = adminOf(server);
+  await bind(server, "default", "eve", "edit");
+  const eve = server.as({ name: "eve", groups: [] });
+  const data = { long: "x".repeat(200_000) };
+  const names = many(12, (index) => `m${index}`);
+  for (const name of names) await send(admin, "POST", maps, { metadata: { name }, data });
+  const { signal } = new AbortController();
+  const watch = async (user: HttpHandler, name: string) => {
+    const target = `${maps}?watch=1&fieldSelector=metadata.name=${name}`;
+    const answer = await user({ method: "GET", target, headers: {} }, signal);
+    return (answer.body as AsyncIterable<string>)[Symbol.asyncIterator]();
+  };
+  const own = await Promise.all(names.map((name) => watch(eve, name)));
+  const others = await watch(admin, "m0");
+  for (const each of [...own, others]) await each.next();
+  let held = 0;
+  for (let turn = 0; turn < 20; turn += 1)
+    for (const name of names)
+      await send(eve, "PATCH", `${maps}/${name}`, { metadata: { labels: { turn: `${turn}` } } }, merge);
+  const open: boolean[] = [];
+  for (const each of own) {
+    const { done, value } = await each.next();
+    held += typeof value === "string" ? value.length : 0;
+    open.push(done !== true);
+  }
+  expect(held).toBeGreaterThan(mebi);
+  expect(held).toBeLessThanOrEqual(8 * mebi);
+  expect(new Set(open)).toEqual(new Set([true, false]));
+  expect(((await others.next()).value as string).split("\n")).toHaveLength(21);
+  server.close();
+});
+
 test("who has too many requests that wait is told to come later [apiserver-hostile-47]", async () => {
   const server = start({
     turns: {
@@ -1194,11 +1230,16 @@ test("a watch that begins with more than one text holds is told to list in pages
         random: systemRandom,
         log: silentLogger,
         watches,
+        unread: new UnreadLines(unreadLimits),
       },
       served,
       target,
       { method: "GET", target: "", headers: {} },
-      { signal: new AbortController().signal, turn: () => Promise.resolve() },
+      {
+        signal: new AbortController().signal,
+        turn: () => Promise.resolve(),
+        share: { of: "eve", part: "others" },
+      },
     );
   const refused = await begin(100);
   expect(refused).toBeInstanceOf(Refusal);

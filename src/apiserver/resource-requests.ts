@@ -2,7 +2,7 @@ import { demandedFields } from "./schema/selectors.ts";
 import type { HttpRequest, HttpResponse } from "../ports/http.ts";
 import type { AuthenticationOptions } from "./access/authentication.ts";
 import { accessDenied, type Authorizer } from "./access/authorization.ts";
-import type { Exchange } from "./access/exchange.ts";
+import type { CallerExchange, Exchange } from "./access/exchange.ts";
 import type { RbacIndex } from "./access/rbac-index.ts";
 import type { TokenIssuer } from "./access/service-account-tokens.ts";
 import { negotiate, objectResponse } from "./http/representation.ts";
@@ -64,7 +64,7 @@ export class ResourceRequests {
     request: HttpRequest,
     served: Served,
     target: ResourceTarget,
-    exchange: Exchange,
+    exchange: CallerExchange,
   ): Promise<HttpResponse | Refusal> {
     const { definition } = served;
     const { verb, subresource } = target;

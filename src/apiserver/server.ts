@@ -44,6 +44,7 @@ import { builtinDefinitions } from "./schema/kinds/builtin-kinds.ts";
 import type { AccessAttributes, UserInfo } from "./schema/contract.ts";
 import { tokenIssuer, type TokenKeys } from "./access/service-account-tokens.ts";
 import { internalError, notServed, pageNotFound, Refusal, tooManyRequests, unforeseen } from "./schema/status.ts";
+import { UnreadLines, type UnreadLimits, unreadLimits } from "./http/watch-stream.ts";
 import type { Store } from "./storage/store.ts";
 import { nodeRestriction } from "./admission/node-restriction.ts";
 
@@ -68,6 +69,8 @@ export interface ApiServerOptions {
   readonly room?: RoomLimits;
   /** Events a slow watcher may leave unread. */
   readonly watchBacklog?: number;
+  /** What all watchers may leave unread. */
+  readonly unread?: UnreadLimits;
   readonly bootstrap?: FirstObjectsOptions;
   /** Turns of the users whose requests are answered; without them, each request is answered at once. */
   readonly turns?: UserTurns;
@@ -134,6 +137,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     random,
     log,
     watches: new Map(),
+    unread: new UnreadLines(options.unread ?? unreadLimits),
     ...(options.watchBacklog === undefined ? {} : { watchBacklog: options.watchBacklog }),
   };
   const documents = apiDocuments(catalog);
@@ -250,7 +254,7 @@ class EmbeddedServer implements ApiServer {
     // Its definition may have gone while the body was read.
     const served = find();
     if (served === undefined) return handledGroup(target.group) ? notServed() : pageNotFound();
-    return this.#resources.serve(read, served, target, exchange);
+    return this.#resources.serve(read, served, target, { ...exchange, share });
   }
 
   /** Discovery, OpenAPI, health and other paths that are no resources. */

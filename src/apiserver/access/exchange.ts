@@ -11,6 +11,12 @@ export interface Exchange {
   readonly turn: () => Promise<void>;
 }
 
+/** A request of somebody who takes a share of the server. */
+export interface CallerExchange extends Exchange {
+  /** Whose: of the user who sent it, also where they act as another. */
+  readonly share: Share;
+}
+
 /** How users share the loop that answers all of them. */
 export interface UserTurns {
   /** Waits for the first turn of a request; `tooMany`: too many others of its share wait. Rejects once `signal` aborts. */

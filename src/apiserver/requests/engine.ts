@@ -7,7 +7,7 @@ import type { LiveObjects } from "../storage/live-objects.ts";
 import type { Representation } from "../http/representation.ts";
 import type { ResourceTarget } from "../http/request-target.ts";
 import type { StoreKey } from "../storage/store.ts";
-import type { WatchStream } from "../http/watch-stream.ts";
+import type { UnreadLines, WatchStream } from "../http/watch-stream.ts";
 import type { Served } from "../schema/contract.ts";
 
 /** What the parts of the server share. One per server. */
@@ -22,6 +22,8 @@ export interface Engine {
   /** Open watches and what they watch (`deployments.apps`): they end with the server, or when their kind is removed. */
   readonly watches: Map<WatchStream, string>;
   readonly watchBacklog?: number;
+  /** What their readers have left. */
+  readonly unread: UnreadLines;
 }
 
 export function keyInStore(served: Served, target: Pick<ResourceTarget, "namespace" | "name">): StoreKey {

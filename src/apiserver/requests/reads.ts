@@ -11,7 +11,7 @@ import { forbidden } from "../schema/field-errors.ts";
 import { badRequest, expired, invalid, notFound, Refusal, tooLargeRevision, unforeseen } from "../schema/status.ts";
 import { defaultBacklog, WatchStream } from "../http/watch-stream.ts";
 import type { Served } from "../schema/contract.ts";
-import type { Exchange } from "../access/exchange.ts";
+import type { CallerExchange, Exchange } from "../access/exchange.ts";
 
 /** GET of one object. */
 export function getObject(
@@ -220,7 +220,7 @@ export async function watchObjects(
   served: Served,
   target: ResourceTarget,
   request: HttpRequest,
-  { signal, turn }: Pick<Exchange, "signal" | "turn">,
+  { signal, turn, share }: Pick<CallerExchange, "signal" | "turn" | "share">,
 ): Promise<HttpResponse | Refusal> {
   const { query } = target;
   const negotiated = negotiate(request.headers["accept"], query);
@@ -245,7 +245,8 @@ export async function watchObjects(
     return badRequest(`invalid timeoutSeconds: ${query.get("timeoutSeconds") ?? ""}`);
 
   const cancels: (() => void)[] = [];
-  const stream = new WatchStream(engine.watchBacklog ?? defaultBacklog, () => {
+  const backlog = engine.watchBacklog ?? defaultBacklog;
+  const stream = new WatchStream({ share, backlog, unread: engine.unread }, () => {
     engine.watches.delete(stream);
     for (const cancel of cancels) cancel();
   });
