@@ -115,6 +115,21 @@ describe("a selector of many terms", () => {
     expect(selected).toBe(150_000);
     expect(process.cpuUsage(began).user / 1e6).toBeLessThan(4);
   });
+
+  test("counts the labels of an object once, however many watches ask for them [apiserver-selectors-many-3]", () => {
+    let counted = 0;
+    const labels = new Proxy(Object.fromEntries(Array.from({ length: 1_000 }, (_, index) => [`l${index}`, ""])), {
+      ownKeys(target) {
+        counted += 1;
+        return Reflect.ownKeys(target);
+      },
+    });
+    for (const text of ["!m0,!m1", "l0", "!m2", "l1,l2", "!l3"]) {
+      const selector = parseLabelSelector(text);
+      expect(selector.verdict === "valid" && selector.matches(labels)).toBe(text !== "!l3");
+    }
+    expect(counted).toBe(1);
+  });
 });
 
 describe("LabelSelector objects", () => {

@@ -186,20 +186,32 @@ function selecting(requirements: readonly Requirement[]): ParsedSelector<Labels>
   }
   const needed = [...tests].filter(([, { mayBeAbsent }]) => !mayBeAbsent).map(([key]) => key);
   const matches = (labels: Labels): boolean => {
-    const keys = Object.keys(labels);
-    if (keys.length < needed.length) return false;
+    const count = countOf(labels);
+    if (count < needed.length) return false;
     for (const key of needed) if (!Object.hasOwn(labels, key)) return false;
-    if (tests.size < keys.length) {
+    if (tests.size < count) {
       for (const [key, test] of tests)
         if (Object.hasOwn(labels, key) && !satisfies(labels[key] ?? "", test)) return false;
       return true;
     }
-    return keys.every((key) => {
+    return Object.keys(labels).every((key) => {
       const test = tests.get(key);
       return test === undefined || satisfies(labels[key] ?? "", test);
     });
   };
   return { verdict: "valid", matches, requires };
+}
+
+const counts = new WeakMap<Labels, number>();
+
+/**
+ * How many labels there are. Those of a stored object never change, and hundreds of watches may ask for them at each change:
+ * to count tens of thousands takes longer than to look for a few.
+ */
+function countOf(labels: Labels): number {
+  let count = counts.get(labels);
+  if (count === undefined) counts.set(labels, (count = Object.keys(labels).length));
+  return count;
 }
 
 /** Adds a requirement to those on the same label. */
