@@ -144,6 +144,34 @@ describe("credentials of the cluster's registry that a user changed", () => {
     expect(await read(pushSecret)).toEqual({ auths: { [host]: entry("builder", "secret-of-builder") } });
   });
 
+  test("are put back beside whatever else the user wrote there [apply-registry-settings-7]", async () => {
+    const { start, write, read } = await startedCluster();
+    for (const more of [{ credHelpers: { "quay.io": "ecr-login" }, auths: elsewhere }, elsewhere]) {
+      await write(pullSecret, JSON.stringify(more));
+      expect(await start()).toHaveLength(1);
+      expect(await read(pullSecret)).toEqual({
+        ...more,
+        auths: { ...("auths" in more ? (more.auths as object) : {}), ...own },
+      });
+    }
+  });
+
+  test.for([
+    { title: "a Secret", resource: kubernetes.Secret as Resource<KubeObject>, key: pushSecret },
+    { title: "a ConfigMap", resource: kubernetes.ConfigMap as Resource<KubeObject>, key: authorities },
+  ])("and settings in what is immutable are only reported: $title [apply-registry-settings-8]", async (row) => {
+    const { kube, start, edit } = await startedCluster();
+    const before = await kube.get(row.resource, row.key);
+    const [changed = ""] = Object.keys((before as Secret | undefined)?.data ?? {});
+    const value = row.title === "a Secret" ? base64("{}") : "another";
+    await edit(row.resource, row.key, { immutable: true, data: { [changed]: value } });
+    const notices = await start();
+    expect(notices).toEqual([expect.stringContaining(`${row.key.namespace}/${row.key.name} was left as it is`)]);
+    const after = await kube.get(row.resource, row.key);
+    expect(after?.metadata.uid).toBe(before?.metadata.uid);
+    expect(after).toMatchObject({ immutable: true, data: { [changed]: value } });
+  });
+
   test("in a Secret that cannot be changed are only reported [apply-registry-settings-4]", async () => {
     const { kube, start } = await startedCluster();
     await kube.delete(kubernetes.Secret, pullSecret);

@@ -3,7 +3,7 @@ import type { KubeObject } from "../api/schema/object.ts";
 import type { ClusterRegistry } from "../cluster/cluster-registry.ts";
 import { stockOsRepository } from "../cluster/stock-os.ts";
 import { type KubeClient, updateObject } from "../kube/kube-client.ts";
-import { isConflict } from "../kube/kube-error.ts";
+import { isConflict, isInvalid } from "../kube/kube-error.ts";
 import { readRegistrySecret } from "../os-builder/registry-secret.ts";
 import { credentialsFor, parseAuthFile, scopeOf } from "../registry/auth-file.ts";
 import { type DeriveKey, type RegistryRight, passwordCheck } from "../registry/server/registry-users.ts";
@@ -39,8 +39,18 @@ export async function applyRegistrySettings(applying: Applying): Promise<readonl
   return notices;
 }
 
-/** Another writer owns a field only if it has changed it since: the API server refuses to apply another value. */
+/** Applies one of the settings; what is immutable is only reported: nobody can mend it but who made it so. */
 async function applySetting(manifest: KubeObject, applying: Applying): Promise<string | undefined> {
+  try {
+    return await applyOrSettle(manifest, applying);
+  } catch (error) {
+    if (!isInvalid(error) || manifest.kind === "Namespace") throw error;
+    return `${namedOf(manifest)} was left as it is, but the API server takes no change of it: ${error.message}; to have it made again, delete it and start the cluster anew`;
+  }
+}
+
+/** Another writer owns a field only if it has changed it since: the API server refuses to apply another value. */
+async function applyOrSettle(manifest: KubeObject, applying: Applying): Promise<string | undefined> {
   try {
     await apply(manifest, applying);
     return undefined;
@@ -73,7 +83,7 @@ async function settleSecret(wanted: Secret, applying: Applying): Promise<string 
   const has = await kube.get(kubernetes.Secret, wanted.metadata, { signal });
   // Deleted since.
   if (has === undefined) return applySetting(wanted, applying);
-  const named = `Secret ${wanted.metadata.namespace}/${wanted.metadata.name}`;
+  const named = namedOf(wanted);
   const right = wanted.metadata.name === pushSecretName ? "push" : "pull";
   const problem = await problemOf(has, right, applying);
   if (problem === undefined) return undefined;
@@ -82,7 +92,8 @@ async function settleSecret(wanted: Secret, applying: Applying): Promise<string 
   const own = JSON.parse(atob(wanted.data?.[authKey] ?? "")) as { readonly auths: object };
   const change = (secret: Secret): Partial<Secret> => {
     const auths = { ...entriesOfOthers(secret, registry.host), ...own.auths };
-    return { data: { [authKey]: Buffer.from(JSON.stringify({ auths }), "utf8").toString("base64") } };
+    const text = JSON.stringify({ ...documentOf(secret), auths });
+    return { data: { [authKey]: Buffer.from(text, "utf8").toString("base64") } };
   };
   // Not applied: that would make the user's entries the cluster's own, which the next start would replace.
   await updateObject(kube, kubernetes.Secret, wanted.metadata, change, { cached: has, owner: putBackOwner, signal });
@@ -111,6 +122,18 @@ async function problemOf(
     if (!checked.user.may.includes(right)) return `${host} does not let its user ${checked.user.name} ${right}`;
   }
   return undefined;
+}
+
+const namedOf = ({ kind, metadata: { namespace, name } }: KubeObject): string => `${kind} ${namespace ?? ""}/${name}`;
+
+/** The fields of a Secret's auth file, whatever they are; none of what is no JSON object. */
+function documentOf(secret: Secret): object {
+  try {
+    const document: unknown = JSON.parse(Buffer.from(secret.data?.[authKey] ?? "", "base64").toString("utf8"));
+    return typeof document === "object" && document !== null && !Array.isArray(document) ? document : {};
+  } catch {
+    return {};
+  }
 }
 
 /** The entries of a Secret that are not for a registry or its repositories. */
