@@ -229,6 +229,31 @@ test("objects of tenants and nodes that fill whole pages are read in smaller one
   expect(sent).toBeLessThan(2.5 * 500 * large.length);
 });
 
+test("a list of metadata asks for nothing else, in pages of some MiB, and its items keep their kind [kube-client-metadata-1]", async () => {
+  const large = "x".repeat(40_000);
+  const limits: number[] = [];
+  const accepted = new Set<string | undefined>();
+  const { kube, outcomeOf } = clientOf(({ target, headers }) => {
+    accepted.add(headers["accept"]);
+    const limit = Number(new URL(target, "http://server").searchParams.get("limit"));
+    limits.push(limit);
+    const items = Array.from({ length: Math.min(limit, 400) }, (_, index) => ({
+      kind: "PartialObjectMetadata",
+      apiVersion: "meta.k8s.io/v1",
+      metadata: { name: `a${index}`, annotations: { large } },
+    }));
+    return answer(200, { metadata: { resourceVersion: "5" }, items });
+  });
+  const { kind, apiVersion } = kubernetes.ConfigMap;
+  const keep = ({ metadata: { name }, ...rest }: ConfigMap): ConfigMap => ({ ...rest, metadata: { name } });
+  const outcome = await outcomeOf(kube.list(kubernetes.ConfigMap, {}, { metadataOnly: true, keep }));
+  expect(outcome).toMatchObject({
+    value: { items: { length: 62, 0: { kind, apiVersion, metadata: { name: "a0" } } } },
+  });
+  expect(limits).toEqual([500, 62]);
+  expect([...accepted]).toEqual(["application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"]);
+});
+
 describe("a stream of lines", () => {
   async function* chunks(texts: Iterable<string>) {
     for (const text of texts) yield text;

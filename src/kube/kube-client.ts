@@ -28,6 +28,11 @@ export interface Selection {
   readonly fieldSelector?: string;
 }
 
+interface ListOptions<T> {
+  readonly keep?: (object: T) => T;
+  readonly metadataOnly?: boolean;
+}
+
 export interface ListResult<T> {
   readonly items: readonly T[];
   readonly resourceVersion: string;
@@ -78,11 +83,12 @@ export interface KubeClient {
    * Follows `continue` to the end. What clients write into their objects is read in pages of bounded size.
    *
    * @param options `keep` transforms each object as soon as its page is read, so that no more than that is in memory.
+   *   `metadataOnly`: the server leaves all of each object away but its metadata.
    */
   list<T extends KubeObject>(
     resource: Resource<T>,
     selection?: Selection,
-    options?: RequestOptions & { readonly keep?: (object: T) => T },
+    options?: RequestOptions & ListOptions<T>,
   ): Promise<ListResult<T>>;
   /**
    * Events from `resourceVersion` on, bookmarks included. Ends when the server ends it; throws on an ERROR event (410
@@ -141,6 +147,8 @@ export interface KubeClientOptions {
 }
 
 const jsonType = "application/json";
+/** The media type of lists, and of the answers of other requests for many objects, that show only their metadata. */
+export const metadataListType = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 const patchTypes = { json: "application/json-patch+json", merge: "application/merge-patch+json" } as const;
 /** Page size of lists. */
 const pageSize = 500;
@@ -149,6 +157,8 @@ const pageSize = 500;
  * a larger one is asked for again in smaller pages.
  */
 const mostPageBytes = 64 * 1024 * 1024;
+/** The same of metadata: 500 objects have a fraction of it, and a larger page takes the reader's turn for too long. */
+export const mostMetadataBytes = 4 * 1024 * 1024;
 const smallerPages = 8;
 /** How often one request is sent at most. */
 const maxAttempts = 10;
@@ -363,8 +373,10 @@ class HttpKubeClient implements KubeClient {
   async list<T extends KubeObject>(
     resource: Resource<T>,
     selection: Selection = {},
-    { keep = (object: T) => object, ...given }: RequestOptions & { readonly keep?: (object: T) => T } = {},
+    { keep = (object: T) => object, metadataOnly = false, ...given }: RequestOptions & ListOptions<T> = {},
   ): Promise<ListResult<T>> {
+    const accept = metadataOnly ? { accept: `${metadataListType},${jsonType}` } : {};
+    const mostBytes = metadataOnly ? mostMetadataBytes : mostPageBytes;
     let items: T[] = [];
     /** `undefined`: all in one piece. */
     let limit: number | undefined = pageSize;
@@ -380,8 +392,8 @@ class HttpKubeClient implements KubeClient {
         });
       let page: { items: T[]; metadata: { resourceVersion: string; continue?: string } };
       try {
-        const most = limit === undefined || limit === 1 ? undefined : mostPageBytes;
-        page = await this.#send<typeof page>("GET", target, undefined, given, jsonType, most);
+        const most = limit === undefined || limit === 1 ? {} : { mostBytes };
+        page = (await this.request({ method: "GET", target, headers: accept, ...most }, given)) as typeof page;
       } catch (error) {
         if (error instanceof AnswerTooLong && limit !== undefined) {
           limit = Math.max(1, Math.floor(limit / smallerPages));
@@ -393,7 +405,8 @@ class HttpKubeClient implements KubeClient {
         continue;
       }
       for (const item of page.items) {
-        // Some servers omit kind and apiVersion from list items.
+        // Some servers omit kind and apiVersion from list items, and metadata alone is of a kind of its own.
+        if (metadataOnly) Object.assign(item, { apiVersion: resource.apiVersion, kind: resource.kind });
         item.apiVersion ??= resource.apiVersion;
         item.kind ??= resource.kind;
         items.push(keep(item));
@@ -542,7 +555,6 @@ class HttpKubeClient implements KubeClient {
     body: unknown,
     given: RequestOptions | undefined,
     contentType = jsonType,
-    mostBytes?: number,
   ): Promise<Answer> {
     return this.#wire.exchange(
       {
@@ -550,7 +562,6 @@ class HttpKubeClient implements KubeClient {
         target,
         headers: this.#wire.headers(body === undefined ? undefined : contentType),
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-        ...(mostBytes === undefined ? {} : { mostBytes }),
       },
       given?.signal ?? this.#signal,
     ) as Promise<Answer>;

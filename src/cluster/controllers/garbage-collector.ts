@@ -43,7 +43,8 @@ export async function runGarbageCollector(options: GarbageCollectorOptions, sign
   const absent = new Set<string>();
   const monitors = new Map<string, Monitor>();
   let kinds = new Map<string, ServedKind>();
-  let allSynced: Promise<unknown> = Promise.resolve();
+  /** Of each watched kind that has no first list yet: settles with that list, or when the kind is watched no longer. */
+  const unread = new Set<Promise<void>>();
 
   const queue = new WorkQueue({
     clock,
@@ -51,7 +52,7 @@ export async function runGarbageCollector(options: GarbageCollectorOptions, sign
     workers,
     coalesceMs: options.coalesceMs,
     work: async (uid) => {
-      await allSynced;
+      await Promise.all(unread);
       await look(uid);
       return {};
     },
@@ -226,7 +227,12 @@ export async function runGarbageCollector(options: GarbageCollectorOptions, sign
     const unsubscribe = cache.onChange(observe);
     for (const object of cache.list()) observe({ key: "", before: undefined, after: object });
     const ended = shared === undefined ? cache.run(life.signal) : Promise.resolve();
-    allSynced = Promise.all([allSynced, cache.synced]);
+    const read: Promise<void> = Promise.race([cache.synced, whenAborted(life.signal)]).then(() => {
+      unread.delete(read);
+      // Definitions that came and went before their first list are no change of it, and may have been discovered.
+      if (resource.plural === definitions && !life.signal.aborted) requestRefresh();
+    });
+    unread.add(read);
     return {
       kind,
       ended,

@@ -2,7 +2,7 @@ import { MachineStateJournal } from "../../api/books/machine-state-journal.ts";
 import { kubernetes } from "../../api/foreign/kubernetes.ts";
 import { fieldManagers, journals as names, namespace } from "../../api/names.ts";
 import { type KubeObject, type OwnerReference, longestObjectName } from "../../api/schema/object.ts";
-import { pathOf } from "../../kube/kube-client.ts";
+import { metadataListType, pathOf } from "../../kube/kube-client.ts";
 import { isAlreadyExists } from "../../kube/kube-error.ts";
 import { reapplyMs } from "../apply-manifest.ts";
 import { type OperatorTask, type TaskContext, taskDone } from "../operator-task.ts";
@@ -85,9 +85,8 @@ export const journalsTask: OperatorTask<View, Decision> = {
 /** Lists the journals' names now and then; nodes of pools may have lost theirs since the last list. */
 async function listAgain({ kube, clock, signal, memory: { cluster, journals: seen } }: TaskContext): Promise<void> {
   if (seen.listedAt !== undefined && clock.monotonic() - seen.listedAt < reapplyMs) return;
-  const accept = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
   const { items } = (await kube.request(
-    { method: "GET", target: pathOf(MachineStateJournal, {}), headers: { accept } },
+    { method: "GET", target: pathOf(MachineStateJournal, {}), headers: { accept: metadataListType } },
     { signal },
   )) as { readonly items: readonly Pick<KubeObject, "metadata">[] | null };
   seen.known.clear();
