@@ -80,13 +80,16 @@ function remember<T>(cache: Map<string, T>, key: string, value: T): T {
   return value;
 }
 
+const ruleEnvironment = (): Environment =>
+  (ruleValues ??= environment("run").registerVariable("self", "dyn").registerVariable("oldSelf", "dyn"));
+
 /** Compiles an expression of a rule on the values of a schema; the same expression with the same types only once. */
 export function compileRuleExpression(
   text: string,
   schema: Schema,
   { optionalOldSelf, wanted }: { readonly optionalOldSelf: boolean; readonly wanted: WantedType },
 ): CompiledExpression {
-  const env = (ruleValues ??= environment("run").registerVariable("self", "dyn").registerVariable("oldSelf", "dyn"));
+  const env = ruleEnvironment();
   try {
     const fields = knownFields.get(text) ?? remember(knownFields, text, fieldsIn(env.parse(text).ast));
     const types = typesOf(schema, fields);
@@ -224,6 +227,16 @@ function fieldsIn(ast: ASTNode): ReadonlySet<string> {
   };
   look(ast);
   return fields;
+}
+
+/** The patterns that stand in the text of an expression; none in what does not parse. */
+export function literalPatternsOf(text: string): readonly string[] {
+  if (!/\b(?:matches|find|findAll)\b/.test(text)) return [];
+  try {
+    return patternsIn(ruleEnvironment().parse(text).ast);
+  } catch {
+    return [];
+  }
 }
 
 /** The patterns that stand in an expression. */
