@@ -29,7 +29,7 @@ import { customResources, serverItself } from "./requests/custom-resources.ts";
 import { type ApiDocuments, apiDocuments } from "./documents.ts";
 import { attributesOf, demandedOf, ResourceRequests, type ServerParts } from "./resource-requests.ts";
 import type { Engine } from "./requests/engine.ts";
-import { expireEvents } from "./storage/event-expiry.ts";
+import { expireEvents } from "./requests/event-expiry.ts";
 import { defaultHistory, type HistoryLimits, liveObjects } from "./storage/live-objects.ts";
 import { defaultRoom, type RoomLimits } from "./storage/room.ts";
 import { nodeAuthorizer } from "./access/node-authorizer.ts";
@@ -142,7 +142,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
   const documents = apiDocuments(catalog);
   writeFirstObjects(engine, options.bootstrap ?? {});
   custom.start(engine);
-  expireEvents(live, clock);
+  expireEvents({ live, clock, log, own });
   const parts = { engine, access, rbac, authentication, tokens, logs: options.logs };
   return new EmbeddedServer(parts, documents, { turns, read, closing });
 }
