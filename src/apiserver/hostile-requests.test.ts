@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { collectGarbage } from "../../test/support/collect-garbage.ts";
 import type { Clock } from "../ports/clock.ts";
 import { silentLogger } from "../ports/logger.ts";
@@ -1009,6 +1009,64 @@ test("users wait for their turns, and in long lists and deletions again [apiserv
   server.close();
 });
 
+test("objects of a deleted definition are deleted in turns of the server's own, until it closes [apiserver-hostile-61]", async () => {
+  const store = memoryStore();
+  const errors: unknown[] = [];
+  const log = { ...silentLogger, error: (...line: unknown[]) => void errors.push(line) };
+  const waiting: (() => void)[] = [];
+  const options: Partial<ApiServerOptions> = {
+    store,
+    log,
+    turns: {
+      begin: () => Promise.resolve("begun"),
+      goOn: ({ of, part }, signal) =>
+        new Promise((resolve, reject) => {
+          expect([of, part]).toEqual(["system:apiserver", "cluster"]);
+          waiting.push(resolve);
+          signal.addEventListener("abort", () => reject(signal.reason as Error));
+        }),
+    },
+  };
+  let server = start(options);
+  const things = "/apis/x.io/v1/namespaces/default/things";
+  const definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+  const schema = { openAPIV3Schema: { type: "object" } };
+  const spec = {
+    group: "x.io",
+    scope: "Namespaced",
+    names: { plural: "things", singular: "thing", kind: "Thing", listKind: "ThingList" },
+    versions: [{ name: "v1", served: true, storage: true, schema }],
+  };
+  await send(adminOf(server), "POST", definitions, { metadata: { name: "things.x.io" }, spec });
+  for (const name of many(230, (index) => `t${index}`)) {
+    const body = { apiVersion: "x.io/v1", kind: "Thing", metadata: { name } };
+    expect((await send(adminOf(server), "POST", things, body)).status).toBe(201);
+  }
+  const left = () => store.list({ limit: 1_000 }).items.filter(({ key }) => key.resource === "things.x.io").length;
+  const nextTurn = async () => {
+    waiting.pop()?.();
+    await vi.waitFor(() => expect(waiting).toHaveLength(1));
+  };
+  expect((await send(adminOf(server), "DELETE", `${definitions}/things.x.io`)).status).toBe(200);
+  await vi.waitFor(() => expect(waiting).toHaveLength(1));
+  expect(left()).toBe(180);
+  await nextTurn();
+  expect(left()).toBe(130);
+  server.close();
+  // The next server goes on with what is left.
+  waiting.length = 0;
+  server = start(options);
+  await vi.waitFor(() => expect(waiting).toHaveLength(1));
+  expect(left()).toBe(80);
+  await nextTurn();
+  expect(left()).toBe(30);
+  waiting.pop()?.();
+  await vi.waitFor(() => expect(left()).toBe(0));
+  expect((await send(adminOf(server), "GET", `${definitions}/things.x.io`)).status).toBe(404);
+  expect(errors).toEqual([]);
+  server.close();
+});
+
 test("a few large objects are as long a list as many small ones, and wait for their turn before any is shown [apiserver-hostile-60]", async () => {
   let further = 0;
   const server = start({
@@ -1037,7 +1095,7 @@ test("a few large objects are as long a list as many small ones, and wait for th
   server.close();
 });
 
-test("many watches that nobody reads hold no more than one user may leave unread, and others keep theirs [apiserver-hostile-61]", async () => {
+test("many watches that nobody reads hold no more than one user may leave unread, and others keep theirs [apiserver-hostile-62]", async () => {
   const mebi = 1024 * 1024;
   const limits = { others: 8 * mebi, nodes: mebi, cluster: 64 * mebi };
   const server = start({ unread: { ofOne: limits, ofAll: limits } });

@@ -9,7 +9,7 @@ import { negotiate, objectResponse } from "./http/representation.ts";
 import { bodyObject, duplicateFields } from "./http/request-body.ts";
 import type { ResourceTarget } from "./http/request-target.ts";
 import { readDeleteOptions, readWriteOptions } from "./http/write-options.ts";
-import { deleteObject } from "./requests/deletes.ts";
+import { deleteObject, deletionsOfOneTurn } from "./requests/deletes.ts";
 import type { Engine } from "./requests/engine.ts";
 import { checkPatchType, patchObject } from "./requests/patch-object.ts";
 import { bindPod, evictPod, type LogSource, podLog } from "./requests/pods.ts";
@@ -38,9 +38,6 @@ import {
   Refusal,
   success,
 } from "./schema/status.ts";
-
-/** Objects of a collection that are deleted in one turn: each is a write to the disk. */
-const deletionsOfOneTurn = 50;
 
 /** What requests for resources are answered from. */
 export interface ServerParts {

@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { clockFrom, type Clock } from "../ports/clock.ts";
 import type { HttpResponse } from "../ports/http.ts";
 import { silentLogger } from "../ports/logger.ts";
@@ -251,6 +251,54 @@ describe("events", () => {
     clock.advance(1_800_000);
     await call(server, "POST", path, event("newer"));
     expect(await names()).toEqual(["new", "newer"]);
+  });
+
+  test("a write removes 50 events that are due, and turns of the server's own the rest [apiserver-event-expiry-1]", async () => {
+    const waiting: (() => void)[] = [];
+    const errors: string[] = [];
+    const { server, clock, store } = start({
+      log: { ...silentLogger, error: (_fields, message) => void errors.push(message) },
+      turns: {
+        begin: () => Promise.resolve("begun"),
+        goOn: ({ of }, signal) =>
+          new Promise((resolve, reject) => {
+            expect(of).toBe("system:apiserver");
+            waiting.push(resolve);
+            signal.addEventListener("abort", () => reject(signal.reason as Error));
+          }),
+      },
+    });
+    const write = async (name: string) => {
+      const involvedObject = { kind: "Pod", name: "p", namespace: "default" };
+      const event = { apiVersion: "v1", kind: "Event", metadata: { name }, involvedObject, reason: "Started" };
+      expect((await call(server, "POST", "/api/v1/namespaces/default/events", event)).status).toBe(201);
+    };
+    const left = () => store.list({ limit: 1_000 }).items.filter(({ key }) => key.resource === "events").length;
+    for (let index = 0; index < 240; index++) await write(`e${index}`);
+    clock.advance(3_600_000);
+    await write("first");
+    expect(left()).toBe(191);
+    await write("second");
+    expect(left()).toBe(142);
+    expect(waiting).toHaveLength(1);
+    waiting.pop()?.();
+    await vi.waitFor(() => expect(waiting).toHaveLength(1));
+    expect(left()).toBe(92);
+    waiting.pop()?.();
+    await vi.waitFor(() => expect(waiting).toHaveLength(1));
+    expect(left()).toBe(42);
+    waiting.pop()?.();
+    await vi.waitFor(() => expect(left()).toBe(2));
+    expect(waiting).toEqual([]);
+    // A server that closes leaves what is due to the next one.
+    for (let index = 0; index < 60; index++) await write(`f${index}`);
+    clock.advance(3_600_000);
+    await write("last");
+    expect(waiting).toHaveLength(1);
+    server.close();
+    await Promise.resolve();
+    expect(left()).toBe(13);
+    expect(errors).toEqual([]);
   });
 });
 

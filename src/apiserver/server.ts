@@ -14,7 +14,7 @@ import {
   type Peer,
 } from "./access/authentication.ts";
 import { accessDenied, authorizer, impersonationChecks } from "./access/authorization.ts";
-import { noTurns, type UserTurns } from "./access/exchange.ts";
+import { noTurns, type OwnTurns, type UserTurns } from "./access/exchange.ts";
 import { writeFirstObjects, type FirstObjectsOptions } from "./bootstrap.ts";
 import {
   namespaceLifecycle,
@@ -25,11 +25,11 @@ import {
 } from "./admission/built-in-admission.ts";
 import { catalogOf } from "./schema/kinds/catalog.ts";
 import { certificateRequester, signerRights } from "./admission/certificate-requests.ts";
-import { customResources } from "./requests/custom-resources.ts";
+import { customResources, serverItself } from "./requests/custom-resources.ts";
 import { type ApiDocuments, apiDocuments } from "./documents.ts";
 import { attributesOf, demandedOf, ResourceRequests, type ServerParts } from "./resource-requests.ts";
 import type { Engine } from "./requests/engine.ts";
-import { expireEvents } from "./storage/event-expiry.ts";
+import { expireEvents } from "./requests/event-expiry.ts";
 import { defaultHistory, type HistoryLimits, liveObjects } from "./storage/live-objects.ts";
 import { defaultRoom, type RoomLimits } from "./storage/room.ts";
 import { nodeAuthorizer } from "./access/node-authorizer.ts";
@@ -88,7 +88,7 @@ export interface ApiServer {
   callerOf(request: Pick<HttpRequest, "headers">, peer: Peer): Share | undefined;
   /** {@link handle} for callers who are known from the start: the transport of components in the same process. */
   as(user: UserInfo): HttpHandler;
-  /** Ends all watches. The store stays open: it belongs to the caller. */
+  /** Ends all watches, and the server's own work. The store stays open: it belongs to the caller. */
   close(): void;
 }
 
@@ -113,7 +113,10 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
   };
   const rbac = rbacIndex(live);
   const access = authorizer(nodeAuthorizer(live), rbac);
-  const custom = customResources({ live, catalog, clock, log });
+  const { turns = noTurns, readYaml: read = (text) => Promise.resolve(readYaml(text)) } = options;
+  const closing = new AbortController();
+  const own: OwnTurns = { turn: () => turns.goOn(shareOf(serverItself), closing.signal), signal: closing.signal };
+  const custom = customResources({ live, catalog, clock, log, own });
   const admission = admissionChain([
     namespaceLifecycle(live),
     certificateRequester(clock),
@@ -143,16 +146,17 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
   const documents = apiDocuments(catalog);
   writeFirstObjects(engine, options.bootstrap ?? {});
   custom.start(engine);
-  expireEvents(live, clock);
-  const { turns = noTurns, readYaml: read = (text) => Promise.resolve(readYaml(text)) } = options;
+  expireEvents({ live, clock, log, own });
   const parts = { engine, access, rbac, authentication, tokens, logs: options.logs };
-  return new EmbeddedServer(parts, documents, { turns, read });
+  return new EmbeddedServer(parts, documents, { turns, read, closing });
 }
 
 /** How users share the loop that answers all of them. */
 interface SharedLoop {
   readonly turns: UserTurns;
   readonly read: ReadYaml;
+  /** Ends the server's own work. */
+  readonly closing: AbortController;
 }
 
 class EmbeddedServer implements ApiServer {
@@ -213,6 +217,7 @@ class EmbeddedServer implements ApiServer {
   }
 
   close(): void {
+    this.#loop.closing.abort(new Error("the server closes"));
     for (const watch of this.#parts.engine.watches.keys()) watch.end();
   }
 

@@ -25,6 +25,14 @@ export interface UserTurns {
   goOn(share: Share, signal: AbortSignal): Promise<void>;
 }
 
+/** How the server's own work takes turns with that of users. */
+export interface OwnTurns {
+  /** Waits for the next turn. Rejects once `signal` aborts. */
+  turn(): Promise<void>;
+  /** Aborts when the server closes. */
+  readonly signal: AbortSignal;
+}
+
 /**
  * Where nobody takes turns, nobody has waited: a request is carried out as soon as it arrives, whether its caller is still
  * there or not.

@@ -1,11 +1,12 @@
 import type { Clock } from "../../ports/clock.ts";
 import type { Logger } from "../../ports/logger.ts";
+import type { OwnTurns } from "../access/exchange.ts";
 import type { AdmissionPlugin } from "../admission/admission.ts";
 import type { Catalog } from "../schema/kinds/catalog.ts";
-import { deleteObject } from "./deletes.ts";
+import { deleteObject, deletionsOfOneTurn } from "./deletes.ts";
 import type { Engine } from "./engine.ts";
 import type { LiveObjects } from "../storage/live-objects.ts";
-import type { KubeObject } from "../schema/contract.ts";
+import type { KubeObject, UserInfo } from "../schema/contract.ts";
 import { definitionsOf, establish } from "../schema/validation/custom-resource-definition.ts";
 import { cloneJson, isObject } from "../schema/json-values.ts";
 import { forbidden, invalid, Refusal } from "../schema/status.ts";
@@ -16,6 +17,9 @@ import { timestamp } from "../schema/timestamp.ts";
 const resource = "customresourcedefinitions.apiextensions.k8s.io";
 /** Holds a definition until its objects are gone: `k8s.io/apiextensions-apiserver pkg/apis/apiextensions (master)`. */
 const cleanup = "customresourcecleanup.apiextensions.k8s.io";
+
+/** Whom the server deletes objects as. */
+export const serverItself: UserInfo = { name: "system:apiserver", groups: ["system:masters"] };
 
 export interface CustomResources {
   readonly admission: AdmissionPlugin;
@@ -29,11 +33,13 @@ export function customResources({
   catalog,
   clock,
   log,
+  own,
 }: {
   readonly live: LiveObjects;
   readonly catalog: Catalog;
   readonly clock: Clock;
   readonly log: Logger;
+  readonly own: OwnTurns;
 }): CustomResources {
   const ending = new Set<string>();
 
@@ -85,8 +91,8 @@ export function customResources({
   };
 
   /**
-   * Deletes the objects of a definition that is being deleted, and releases the definition when the last object is
-   * gone.
+   * Deletes the objects of a definition that is being deleted, some in each turn, and releases the definition when the last
+   * object is gone.
    */
   function end(engine: Engine, crd: KubeObject): void {
     const stored = storedAs(crd);
@@ -111,10 +117,10 @@ export function customResources({
       finish();
     });
     const exchange = {
-      user: { name: "system:apiserver", groups: ["system:masters"] },
-      signal: new AbortController().signal,
+      user: serverItself,
+      signal: own.signal,
       warnings: [],
-      turn: () => Promise.resolve(),
+      turn: () => own.turn(),
     };
     // No admission is asked: k8s.io/apiextensions-apiserver pkg/controller/finalizer/crd_finalizer.go (v0.34).
     const unasked: Engine = {
@@ -124,7 +130,8 @@ export function customResources({
     const deleteAll = async () => {
       const served = catalog.findStored(stored);
       if (served === undefined) return;
-      for (const { key } of live.list(stored)) {
+      for (const [index, { key }] of live.list(stored).entries()) {
+        if (index > 0 && index % deletionsOfOneTurn === 0) await exchange.turn();
         const outcome = await deleteObject(
           unasked,
           exchange,
@@ -140,6 +147,8 @@ export function customResources({
       }
     };
     deleteAll().catch((error: unknown) => {
+      // The next server goes on.
+      if (own.signal.aborted) return;
       log.error({ resource: stored, error: String(error) }, "objects of a deleted definition cannot be deleted");
     });
   }

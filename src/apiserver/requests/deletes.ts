@@ -16,6 +16,9 @@ const defaultPodGraceSeconds = 30;
 const longestPodGraceSeconds = 2 ** 31;
 const raceAttempts = 12;
 
+/** Objects that are deleted in one turn: each is a write to the disk. */
+export const deletionsOfOneTurn = 50;
+
 /** DELETE of one object: removes it, or marks it where a finalizer or a kubelet still has to do something. */
 export async function deleteObject(
   engine: Engine,

@@ -14,12 +14,18 @@ const known = new Map<string, Expression>();
 const cacheSize = 200_000;
 let cached = 0;
 
-/** Compiles an RE2 expression; the same text is compiled once. */
+/**
+ * Most that one pattern of a definition, or those of one expression together, may compile to: many times what real ones
+ * do, and some tenths of a second.
+ */
+export const largestProgram = 50_000;
+
+/** Compiles an RE2 expression; the same text is compiled once, as long as the cache holds it. */
 export function compileExpression(pattern: string): Expression {
   const before = known.get(pattern);
   if (before !== undefined) return before;
-  const compiled = compile(pattern);
-  const size = pattern.length + compiledSize(pattern);
+  const compiled = compileAlone(pattern);
+  const size = compilationSize(pattern);
   if (size > cacheSize / 10) return compiled;
   if (cached + size > cacheSize) {
     known.clear();
@@ -54,7 +60,20 @@ export function compiledSize(pattern: string): number {
   return groups.reduce((sum, { size }) => sum + size, 0);
 }
 
-function compile(pattern: string): Expression {
+/** A class by a property of Unicode has thousands of ranges, which take as long to compile as so many instructions. */
+const propertySize = 300;
+/** The same of a range without case that reaches beyond ASCII: the cases of each of its characters are looked up. */
+const foldedRangeSize = 3_000;
+
+/** About how many instructions take as long to compile as a pattern. What stands in a class counts by its characters. */
+export function compilationSize(pattern: string): number {
+  const properties = Array.from(pattern.matchAll(/\\[^]/g)).filter(([escape]) => /[pP]/.test(escape)).length;
+  const foldedRanges = /\(\?[A-Za-z]*i/.test(pattern) ? (pattern.match(/-(?:\\|[^\0-\x7f])/g)?.length ?? 0) : 0;
+  return pattern.length + compiledSize(pattern) + properties * propertySize + foldedRanges * foldedRangeSize;
+}
+
+/** Compiles an RE2 expression that the caller keeps. */
+export function compileAlone(pattern: string): Expression {
   try {
     const expression = RE2JS.compile(pattern);
     return { verdict: "compiled", expression, test: (text) => expression.test(text) };

@@ -1,15 +1,18 @@
 import type { ASTNode, Environment, ParseResult } from "@marcbachmann/cel-js";
 import type { Schema } from "../contract.ts";
 import { isList, isObject, own } from "../json-values.ts";
+import { compilationSize, largestProgram } from "../regular-expressions.ts";
 import {
   givenPatterns,
   globalFunctions,
   isKubernetesFunction,
   kubernetesEnvironment,
   isExpression,
+  type LiteralPatterns,
   methodFunctions,
   operatorFunctions,
   quote,
+  withLiteralPatterns,
 } from "./cel-functions.ts";
 import { metered, tooCostly } from "./cel-cost.ts";
 import { hasName, pairVariables, stepName } from "./cel-macros.ts";
@@ -26,6 +29,7 @@ export type CompiledExpression =
       readonly verdict: "compiled";
       readonly run: ParseResult;
       readonly mentions: ReadonlySet<string>;
+      /** What the patterns compile to that stand in it. */ readonly patternSize: number;
     }
   | {
       readonly verdict: "refused";
@@ -56,6 +60,19 @@ const cacheSize = 5_000;
 /** Longer expressions are compiled each time: their author could fill the memory with them. */
 const longestKey = 20_000;
 
+/** Bound of the instructions of patterns that the cache of expressions keeps. */
+const keptPatterns = 1_000_000;
+let patternsKept = 0;
+
+function rememberRule(key: string, compiled: CompiledExpression): CompiledExpression {
+  const size = compiled.verdict === "compiled" ? compiled.patternSize : 0;
+  if (size > keptPatterns / 100 || key.length > longestKey) return compiled;
+  if (patternsKept + size > keptPatterns) knownRules.clear();
+  remember(knownRules, key, compiled);
+  patternsKept = knownRules.size === 1 ? size : patternsKept + size;
+  return compiled;
+}
+
 function remember<T>(cache: Map<string, T>, key: string, value: T): T {
   if (key.length > longestKey) return value;
   if (cache.size >= cacheSize) cache.clear();
@@ -63,13 +80,16 @@ function remember<T>(cache: Map<string, T>, key: string, value: T): T {
   return value;
 }
 
+const ruleEnvironment = (): Environment =>
+  (ruleValues ??= environment("run").registerVariable("self", "dyn").registerVariable("oldSelf", "dyn"));
+
 /** Compiles an expression of a rule on the values of a schema; the same expression with the same types only once. */
 export function compileRuleExpression(
   text: string,
   schema: Schema,
   { optionalOldSelf, wanted }: { readonly optionalOldSelf: boolean; readonly wanted: WantedType },
 ): CompiledExpression {
-  const env = (ruleValues ??= environment("run").registerVariable("self", "dyn").registerVariable("oldSelf", "dyn"));
+  const env = ruleEnvironment();
   try {
     const fields = knownFields.get(text) ?? remember(knownFields, text, fieldsIn(env.parse(text).ast));
     const types = typesOf(schema, fields);
@@ -89,7 +109,7 @@ export function compileRuleExpression(
           .registerVariable("oldSelf", optionalOldSelf ? `optional<${types.type}>` : types.type);
       },
     });
-    return remember(knownRules, key, compiled);
+    return rememberRule(key, compiled);
   } catch (error) {
     return failed(sentence(error));
   }
@@ -124,6 +144,9 @@ const failed = (what: string): CompiledExpression => ({
 function compileIn(env: Environment, text: string, { wanted, variables, typed }: Given): CompiledExpression {
   try {
     const parsed = env.parse(text);
+    const patternSize = patternsIn(parsed.ast).reduce((sum, pattern) => sum + compilationSize(pattern), 0);
+    if (patternSize > largestProgram)
+      return failed(`the patterns of an expression must not compile to more than ${largestProgram} instructions`);
     const survey: Survey = {
       mentions: new Set(),
       // The library declares a macro's namespace that Kubernetes does not have.
@@ -144,7 +167,7 @@ function compileIn(env: Environment, text: string, { wanted, variables, typed }:
     const run = env.parse(runnable(parsed.ast));
     const executable = run.check();
     if (!executable.valid) return failed(sentence(executable.error));
-    return { verdict: "compiled", run, mentions: survey.mentions };
+    return { verdict: "compiled", run, mentions: survey.mentions, patternSize };
   } catch (error) {
     return failed(sentence(error));
   }
@@ -167,9 +190,14 @@ export type Evaluation = { readonly cost: number } & (
   | { readonly verdict: "failed" | "exceeded"; readonly message: string }
 );
 
+/** The compiled patterns of expressions, for as long as these are kept. */
+const patternsOf = new WeakMap<ParseResult, LiteralPatterns>();
+
 /** Runs an expression. */
 export function evaluate(run: ParseResult, context: Record<string, unknown>): Evaluation {
-  const result = metered((): unknown => run(context));
+  const patterns = patternsOf.get(run) ?? new Map();
+  patternsOf.set(run, patterns);
+  const result = metered((): unknown => withLiteralPatterns(patterns, (): unknown => run(context)));
   const { verdict, cost } = result;
   if (verdict === "evaluated") return result;
   return { verdict, cost, message: verdict === "exceeded" ? tooCostly : sentence(result.error) };
@@ -199,6 +227,34 @@ function fieldsIn(ast: ASTNode): ReadonlySet<string> {
   };
   look(ast);
   return fields;
+}
+
+/** The patterns that stand in the text of an expression; none in what does not parse. */
+export function literalPatternsOf(text: string): readonly string[] {
+  if (!/\b(?:matches|find|findAll)\b/.test(text)) return [];
+  try {
+    return patternsIn(ruleEnvironment().parse(text).ast);
+  } catch {
+    return [];
+  }
+}
+
+/** The patterns that stand in an expression. */
+function patternsIn(ast: ASTNode): readonly string[] {
+  const patterns = new Set<string>();
+  const look = (node: ASTNode): void => {
+    const pattern = patternOf(node);
+    if (pattern?.op === "value" && typeof pattern.args === "string") patterns.add(pattern.args);
+    childNodes(node).forEach(look);
+  };
+  look(ast);
+  return [...patterns];
+}
+
+/** The pattern of a search. */
+function patternOf(node: ASTNode): ASTNode | undefined {
+  if (node.op === "call" && own(givenPatterns, node.args[0]) !== undefined) return node.args[1][1];
+  return node.op === "rcall" && own(givenPatterns, node.args[0]) !== undefined ? node.args[2][0] : undefined;
 }
 
 /** The text of a node, or undefined if it needs no change. */

@@ -12,7 +12,14 @@ import {
 } from "./object-validation.ts";
 import { equalJson, isList } from "../json-values.ts";
 import { nano, parseQuantity } from "../../../api/schema/quantities.ts";
-import { allMatches, compileExpression, compiledSize } from "../regular-expressions.ts";
+import {
+  allMatches,
+  compilationSize,
+  compileAlone,
+  compiledSize,
+  compileExpression,
+  type Expression,
+} from "../regular-expressions.ts";
 import { paid, spend, spendOn, spendOnSearch, tooCostly, traversal } from "./cel-cost.ts";
 import { type Comparable, concatenate, contains, indexIn, isDuration, mapOf, same } from "./cel-equality.ts";
 import { addMacros } from "./cel-macros.ts";
@@ -206,8 +213,30 @@ function sumOf(a: unknown, b: unknown): unknown {
   return plus({ a, b });
 }
 
-function expression(pattern: string): RE2JS {
-  const compiled = compileExpression(pattern);
+/** The patterns that stand in one rule, as far as they are compiled: the rule keeps them. */
+export type LiteralPatterns = Map<string, Expression>;
+
+/** Of the rule that is being evaluated: evaluation is synchronous. */
+let literalPatterns: LiteralPatterns = new Map();
+
+/** Evaluates a rule whose patterns are compiled once. */
+export function withLiteralPatterns<T>(patterns: LiteralPatterns, work: () => T): T {
+  const outer = literalPatterns;
+  literalPatterns = patterns;
+  try {
+    return work();
+  } finally {
+    literalPatterns = outer;
+  }
+}
+
+function literalPattern(pattern: string): Expression {
+  const known = literalPatterns.get(pattern) ?? compileAlone(pattern);
+  literalPatterns.set(pattern, known);
+  return known;
+}
+
+function expressionOf(compiled: Expression): RE2JS {
   if (compiled.verdict === "refused") throw new Error(compiled.message);
   return compiled.expression;
 }
@@ -234,7 +263,7 @@ function addSizes(env: Environment): void {
   }
 }
 
-/** The functions for a pattern that does not stand in the rule: each time, it is compiled. */
+/** The functions for a pattern that does not stand in the rule: each time, it is paid as if it were compiled. */
 export const givenPatterns = {
   matches: "kubernetesMatchesGiven",
   find: "kubernetesFindGiven",
@@ -244,13 +273,14 @@ export const givenPatterns = {
 /** What a search costs depends on both texts. */
 function addSearches(env: Environment): void {
   const matches = methodFunctions["matches"];
-  addSearchesBy(env, { function: "matches", matches, find: "find", findAll: "findAll" }, (text, pattern) =>
-    spendOnSearch(text, pattern.length),
-  );
+  addSearchesBy(env, { function: "matches", matches, find: "find", findAll: "findAll" }, (text, pattern) => {
+    spendOnSearch(text, pattern.length);
+    return literalPattern(pattern);
+  });
   addSearchesBy(env, { function: givenPatterns.matches, ...givenPatterns }, (text, pattern) => {
-    const size = pattern.length + compiledSize(pattern);
-    spend(size + 1);
-    spendOnSearch(text, size);
+    spend(compilationSize(pattern) + 1);
+    spendOnSearch(text, pattern.length + compiledSize(pattern));
+    return compileExpression(pattern);
   });
   env.registerFunction("string.kubernetesContains(string): bool", (text: string, wanted: string) => {
     spend(Math.ceil(text.length * traversal) * Math.ceil(wanted.length * traversal));
@@ -258,19 +288,15 @@ function addSearches(env: Environment): void {
   });
 }
 
+/** @param pay charges for a search, and then compiles its pattern. */
 function addSearchesBy(
   env: Environment,
   names: Readonly<Record<"function" | "matches" | "find" | "findAll", string | undefined>>,
-  pay: (text: string, pattern: string) => void,
+  pay: (text: string, pattern: string) => Expression,
 ): void {
-  const test = (text: string, pattern: string): boolean => {
-    pay(text, pattern);
-    return expression(pattern).test(text);
-  };
-  const search = (text: string, pattern: string, limit: bigint): readonly string[] => {
-    pay(text, pattern);
-    return allMatches(expression(pattern), text, limit < 0n ? Infinity : Number(limit));
-  };
+  const test = (text: string, pattern: string): boolean => expressionOf(pay(text, pattern)).test(text);
+  const search = (text: string, pattern: string, limit: bigint): readonly string[] =>
+    allMatches(expressionOf(pay(text, pattern)), text, limit < 0n ? Infinity : Number(limit));
   env.registerFunction(`${names.function}(string, string): bool`, test);
   env.registerFunction(`string.${names.matches}(string): bool`, test);
   env.registerFunction(

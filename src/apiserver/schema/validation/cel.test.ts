@@ -1,9 +1,11 @@
-import { describe, expect, test } from "vitest";
+import { RE2JS } from "re2js";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { type Budget, objectLimit } from "./cel-cost.ts";
 import { compileRules, ruleProblems } from "./cel.ts";
 import { compileAdmissionPolicy, policyRequest, type PolicyInput } from "./cel-policies.ts";
 import { escapeName } from "./cel-values.ts";
 import type { Schema } from "../contract.ts";
+import { compileExpression } from "../regular-expressions.ts";
 
 const budget = (): Budget => ({ left: objectLimit });
 
@@ -319,6 +321,56 @@ describe("expressions that take the square of what they look at", () => {
       verdict: "failed",
       message: expect.stringMatching(/no such key: none/i) as string,
     });
+  });
+
+  /** How often expressions are compiled from now on. */
+  function compilations(): () => number {
+    const compile = vi.spyOn(RE2JS, "compile");
+    onTestFinished(() => compile.mockRestore());
+    return () => compile.mock.calls.length;
+  }
+
+  test("a pattern that stands in a rule is compiled with the rule, however large it is and whatever else is compiled meanwhile [apiserver-cel-cost-11]", () => {
+    const rule = `self.l.all(x, !x.matches('${"a{1000}".repeat(25)}') && x.find('${"b{500}".repeat(45)}') == '')`;
+    const rules = compileRules({ "x-kubernetes-int-or-string": true, "x-kubernetes-validations": [{ rule }] });
+    const l = Array.from({ length: 20 }, (_, index) => `x${index}`);
+    const counted = compilations();
+    expect(rules?.run({ l }, undefined, "spec", budget())).toEqual([]);
+    const first = counted();
+    for (let index = 0; index < 12; index++) compileExpression(`${index}x{1000}`.repeat(18));
+    const others = counted() - first;
+    expect(rules?.run({ l }, undefined, "spec", budget())).toEqual([]);
+    // Each is compiled when the rule is read, and again when it is asked first.
+    expect(first).toBeLessThanOrEqual(4);
+    expect(counted() - others).toBe(first);
+  });
+
+  test.for([
+    ["[", "\\p{L}", 100, "]"],
+    ["(?i)[", "b-\\x{10fffe}", 10, "]"],
+    ["", "\\pL", 100, ""],
+  ] as const)(
+    "a given pattern pays for its classes before it is compiled: %s%s × %i%s [apiserver-cel-cost-12]",
+    (given) => {
+      const [before, part, times, after] = given;
+      const t = `${before}${part.repeat(times)}${after}`;
+      const counted = compilations();
+      const l = Array.from({ length: 100 }, (_, index) => index);
+      expect(holds("self.l.all(i, !'a'.matches(string(i) + self.t))", { l, t })).toContain(
+        "actual cost limit exceeded",
+      );
+      expect(counted()).toBeLessThan(50);
+    },
+  );
+
+  test("patterns that stand in a rule have a largest size together [apiserver-cel-cost-13]", () => {
+    const pattern = "a{1000}".repeat(30);
+    expect(holds(`!self.t.matches('${pattern}')`, { t: "x" })).toBe(true);
+    const counted = compilations();
+    expect(holds(`!self.t.matches('${pattern}') && self.t.find('${pattern}b') == ''`, { t: "x" })).toContain(
+      "the patterns of an expression must not compile to more than 50000 instructions",
+    );
+    expect(counted()).toBe(0);
   });
 
   test("the rules of an object share what they may cost, and the first that is too much is the last [apiserver-cel-cost-7]", () => {

@@ -1,4 +1,5 @@
-import { describe, expect, test } from "vitest";
+import { RE2JS } from "re2js";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import type { KubeObject } from "../contract.ts";
 import { definitionsOf, establish } from "./custom-resource-definition.ts";
 import { cloneJson } from "../json-values.ts";
@@ -225,5 +226,50 @@ describe("establish", () => {
         { type: "Established", status: "False", reason: "NotAccepted" },
       ],
     });
+  });
+});
+
+describe("patterns of a definition", () => {
+  /** How often expressions are compiled from now on. */
+  function compilations(): () => number {
+    const compile = vi.spyOn(RE2JS, "compile");
+    onTestFinished(() => compile.mockRestore());
+    return () => compile.mock.calls.length;
+  }
+  const text = { type: "string" };
+  const tooLarge = "must not compile to more than 50000 instructions";
+
+  test.for([
+    ["repeats", "a{1000}".repeat(60)],
+    ["repeated groups", "(ab?c?){1000}".repeat(15)],
+    ["classes", `[${"\\p{L}".repeat(200)}]`],
+    ["folded classes", `(?i)[${"b-\u{10fffe}".repeat(20)}]`],
+  ] as const)("are refused before they are compiled: %s [apiserver-expressions-10]", ([, pattern]) => {
+    const counted = compilations();
+    const field = `${root}.properties[a].pattern`;
+    expect(refusals(crd({ a: { ...text, pattern } }))).toEqual([`${field}: Forbidden: ${tooLarge}`]);
+    expect(counted()).toBe(0);
+  });
+
+  test("are refused together: those of fields and of rules [apiserver-expressions-11]", () => {
+    const counted = compilations();
+    const large = (index: number) => `${index}${"a{1000}".repeat(21)}`;
+    const rule = (index: number) => ({
+      ...text,
+      "x-kubernetes-validations": [{ rule: `self.matches('${large(index)}')` }],
+    });
+    const field = (index: number) => ({ ...text, allOf: [{ pattern: large(index) }] });
+    const five = Object.fromEntries(Array.from({ length: 5 }, (_, index) => [`r${index}`, rule(index)]));
+    const more = Object.fromEntries(Array.from({ length: 5 }, (_, index) => [`f${index}`, field(5 + index)]));
+    expect(refusals(crd({ ...five, ...more }))).toEqual([
+      "spec.versions: Forbidden: different patterns must not compile to more than 200000 instructions together",
+    ]);
+    expect(counted()).toBe(0);
+  });
+
+  test("count once, however often they are used [apiserver-expressions-12]", () => {
+    const pattern = "^[a-z]([a-z0-9-]{0,120}[.]){8}$";
+    const fields = Object.fromEntries(Array.from({ length: 200 }, (_, index) => [`f${index}`, { ...text, pattern }]));
+    expect(refusals(crd(fields))).toEqual([]);
   });
 });

@@ -1,4 +1,5 @@
 import { ruleProblems } from "./cel.ts";
+import { literalPatternsOf } from "./cel-expression.ts";
 import type {
   CustomDefinitions,
   FieldError,
@@ -23,7 +24,7 @@ import {
 } from "../json-values.ts";
 import { compileJsonPath } from "../json-path.ts";
 import { labelName, subdomainName, validateMetadata } from "./object-validation.ts";
-import { compileExpression } from "../regular-expressions.ts";
+import { compilationSize, compileExpression, largestProgram } from "../regular-expressions.ts";
 import { object, rootSchema, string } from "../schema-parts.ts";
 import { compileSchema, validateFragment } from "./structural.ts";
 import { customTable, isPrinterColumns } from "../tables.ts";
@@ -38,6 +39,8 @@ const scaleKind = { group: "autoscaling", version: "v1", kind: "Scale" };
 export function definitionsOf(crd: KubeObject): CustomDefinitions {
   const spec = objectAt(crd, "spec");
   const versions = listAt(spec, "versions");
+  const tooLarge = checkPatterns(versions.map((version) => at(version, "schema")));
+  if (tooLarge.length > 0) return { verdict: "refused", errors: tooLarge };
   const errors = [...checkNames(crd), ...checkVersions(versions)];
   const same = versions.every((version) => equalJson(at(version, "schema"), at(versions[0], "schema")));
   versions.forEach((version, index) => {
@@ -373,6 +376,37 @@ function seenByRules(schema: Schema): Schema {
   return { ...root, properties: { ...root.properties, metadata: object({ name: string, generateName: string }) } };
 }
 
+/** Most that the different patterns of a definition compile to: it is compiled at each of its writes, and at each start. */
+const largestPrograms = 200_000;
+
+/** Refuses a definition whose patterns, those of its rules included, would take long to compile. */
+function checkPatterns(schemas: readonly unknown[]): FieldError[] {
+  let size = 0;
+  for (const pattern of patternsIn(schemas)) {
+    // What is too large alone is refused at its field, and not compiled.
+    const own = compilationSize(pattern);
+    if (own <= largestProgram) size += own;
+  }
+  if (size <= largestPrograms) return [];
+  const detail = `different patterns must not compile to more than ${largestPrograms} instructions together`;
+  return [forbidden("spec.versions", detail)];
+}
+
+function patternsIn(schemas: readonly unknown[]): ReadonlySet<string> {
+  const patterns = new Set<string>();
+  const look = (value: unknown): void => {
+    if (isList(value)) value.forEach(look);
+    if (!isObject(value)) return;
+    const { pattern, rule, messageExpression } = value;
+    if (typeof pattern === "string") patterns.add(pattern);
+    for (const expression of [rule, messageExpression])
+      if (typeof expression === "string") for (const one of literalPatternsOf(expression)) patterns.add(one);
+    Object.values(value).forEach(look);
+  };
+  look(schemas);
+  return patterns;
+}
+
 function checkWords(schema: JsonObject, path: string): FieldError[] {
   const errors: FieldError[] = [];
   for (const word of foreign)
@@ -385,7 +419,9 @@ function checkWords(schema: JsonObject, path: string): FieldError[] {
       ),
     );
   const { pattern } = schema as { readonly pattern?: unknown };
-  if (typeof pattern === "string") {
+  if (typeof pattern === "string" && compilationSize(pattern) > largestProgram)
+    errors.push(forbidden(`${path}.pattern`, `must not compile to more than ${largestProgram} instructions`));
+  else if (typeof pattern === "string") {
     const compiled = compileExpression(pattern);
     if (compiled.verdict === "refused")
       errors.push(
