@@ -30,9 +30,8 @@ async function deletedNamespace(maps: Readonly<Record<string, { data?: string; f
     ...ports,
     async transport(request, signal) {
       const response = await transport(request, signal);
-      const answer = String(response.body);
-      seen.push({ request, answer });
-      return { ...response, body: answer };
+      seen.push({ request, answer: typeof response.body === "string" ? response.body : "" });
+      return response;
     },
   });
 
