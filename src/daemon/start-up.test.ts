@@ -24,6 +24,17 @@ async function refusing(): Promise<MachineHarness> {
   return harness;
 }
 
+/** Starts the daemon on a machine as Ignition leaves it: the files of rendered-1 written, the rest told. */
+async function joinsWithOne(harness: MachineHarness): Promise<void> {
+  for (const [path, text] of Object.entries(one.files)) await harness.put(path, text);
+  await harness.put(
+    hostPaths.nodeAnnotations,
+    JSON.stringify({ [annotations.currentConfig]: "rendered-1", [annotations.desiredConfig]: "rendered-1" }),
+  );
+  harness.start();
+  await harness.untilDone("rendered-1");
+}
+
 describe("a machine that joins", () => {
   test("with annotations from the config server adopts them, and removes their file when it is done [daemon-start-up-1]", async () => {
     const harness = await MachineHarness.make();
@@ -61,13 +72,7 @@ describe("a machine that joins", () => {
   test("is told at once that it goes back to the configuration that it joined with [daemon-start-up-21]", async () => {
     const harness = await MachineHarness.make();
     await harness.config("rendered-1", one);
-    for (const [path, text] of Object.entries(one.files)) await harness.put(path, text);
-    await harness.put(
-      hostPaths.nodeAnnotations,
-      JSON.stringify({ [annotations.currentConfig]: "rendered-1", [annotations.desiredConfig]: "rendered-1" }),
-    );
-    harness.start();
-    await harness.untilDone("rendered-1");
+    await joinsWithOne(harness);
     await harness.config("rendered-2", { ...one, keys: ["ssh-ed25519 A"] });
     await harness.desire("rendered-2");
     await harness.untilDone("rendered-2");
@@ -81,13 +86,7 @@ describe("a machine that joins", () => {
   test("whose first boot did not apply the system gets it undrained, and is drained from then on [daemon-start-up-7]", async () => {
     const harness = await MachineHarness.make();
     await harness.config("rendered-1", { ...one, spec: { osImageURL: "os@sha256:2", kernelArguments: ["nosmt"] } });
-    for (const [path, text] of Object.entries(one.files)) await harness.put(path, text);
-    await harness.put(
-      hostPaths.nodeAnnotations,
-      JSON.stringify({ [annotations.currentConfig]: "rendered-1", [annotations.desiredConfig]: "rendered-1" }),
-    );
-    harness.start();
-    await harness.untilDone("rendered-1");
+    await joinsWithOne(harness);
     expect(harness.reboots).toHaveLength(1);
     expect((await harness.host.os.status(signal)).booted).toMatchObject({
       image: "os@sha256:2",

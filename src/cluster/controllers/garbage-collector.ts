@@ -7,6 +7,7 @@ import { WorkQueue } from "../../kube/work-queue.ts";
 import type { Ports } from "../../ports/index.ts";
 import { whenAborted } from "../../ports/when-aborted.ts";
 import { type Item, type OwnerState, collectGarbage, isWaitingForDependents } from "./collect-garbage.ts";
+import { onlyMetadata } from "./only-metadata.ts";
 import { type ServedKind, groupOf, kindId, servedKinds } from "./served-kinds.ts";
 
 export interface GarbageCollectorOptions extends Ports {
@@ -292,22 +293,14 @@ export async function runGarbageCollector(options: GarbageCollectorOptions, sign
 }
 
 /** Bounds memory: the collector does not need the content of an object. */
-function metadataOnly({ apiVersion, kind, metadata }: KubeObject): KubeObject {
-  const { name, namespace, uid, resourceVersion, deletionTimestamp, ownerReferences, finalizers } = metadata;
-  return {
-    apiVersion,
-    kind,
-    metadata: {
-      name,
-      ...(namespace === undefined ? {} : { namespace }),
-      ...(uid === undefined ? {} : { uid }),
-      ...(resourceVersion === undefined ? {} : { resourceVersion }),
-      ...(deletionTimestamp === undefined ? {} : { deletionTimestamp }),
-      ...(ownerReferences === undefined ? {} : { ownerReferences }),
-      ...(finalizers === undefined ? {} : { finalizers }),
-    },
-  };
-}
+const metadataOnly = onlyMetadata(
+  "namespace",
+  "uid",
+  "resourceVersion",
+  "deletionTimestamp",
+  "ownerReferences",
+  "finalizers",
+);
 
 const itemOf = (resource: Resource<KubeObject>, { metadata }: KubeObject): Item => ({
   resource,

@@ -8,6 +8,7 @@ import type { KubeObject, Resource } from "../../api/schema/object.ts";
 import { andMore } from "../../core/text/list-text.ts";
 import { eachAtOnce } from "../../ports/each-at-once.ts";
 import { AnswerTooLong } from "../../ports/http.ts";
+import { onlyMetadata } from "./only-metadata.ts";
 import { type ServedKind, servedKinds } from "./served-kinds.ts";
 import { writeStatus } from "./write-status.ts";
 
@@ -224,16 +225,4 @@ async function deleteAll(
 }
 
 /** Bounds memory: how an object is being deleted is all that counts here. */
-function deletionOnly({ apiVersion, kind, metadata }: KubeObject): KubeObject {
-  const { name, namespace, deletionTimestamp, finalizers } = metadata;
-  return {
-    apiVersion,
-    kind,
-    metadata: {
-      name,
-      ...(namespace === undefined ? {} : { namespace }),
-      ...(deletionTimestamp === undefined ? {} : { deletionTimestamp }),
-      ...(finalizers === undefined ? {} : { finalizers }),
-    },
-  };
-}
+const deletionOnly = onlyMetadata("namespace", "deletionTimestamp", "finalizers");

@@ -1,13 +1,10 @@
 import { describe, expect, test } from "vitest";
-import { createApiServer } from "../../apiserver/server.ts";
-import { sharedSecretKeys } from "../../apiserver/access/service-account-tokens.ts";
-import { memoryStore } from "../../apiserver/storage/memory-store.ts";
+import { serverWithAdmin } from "../../../test/support/server-with-admin.ts";
 import { type Namespace, kubernetes } from "../../api/foreign/kubernetes.ts";
 import { conditionOf } from "../../api/schema/object.ts";
 import type { Context } from "../../kube/controller.ts";
 import { createKubeClient } from "../../kube/kube-client.ts";
 import type { HttpRequest } from "../../ports/http.ts";
-import { silentLogger } from "../../ports/logger.ts";
 import { systemClock, systemRandom } from "../../ports/node/index.ts";
 import { namespaceLifecycleController } from "./namespace-lifecycle-controller.ts";
 
@@ -15,19 +12,13 @@ const doomed = { name: "doomed" };
 
 /** A deleted namespace with ConfigMaps that a finalizer holds, and the controller that is to empty it. */
 async function deletedNamespace(maps: Readonly<Record<string, { data?: string; finalizers: readonly string[] }>>) {
-  const server = createApiServer({
-    store: memoryStore(),
-    clock: systemClock,
-    random: systemRandom,
-    log: silentLogger,
-    tokenKeys: sharedSecretKeys(systemRandom.bytes(32)),
-  });
+  const { server, kube } = serverWithAdmin();
   const transport = server.as({ name: "admin", groups: ["system:masters"] });
-  const ports = { clock: systemClock, random: systemRandom, userAgent: "test" };
-  const kube = createKubeClient({ ...ports, transport });
   const seen: { request: HttpRequest; answer: string }[] = [];
   const kubeOfController = createKubeClient({
-    ...ports,
+    clock: systemClock,
+    random: systemRandom,
+    userAgent: "test",
     async transport(request, signal) {
       const response = await transport(request, signal);
       seen.push({ request, answer: typeof response.body === "string" ? response.body : "" });

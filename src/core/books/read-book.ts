@@ -2,7 +2,7 @@ import type { MachineStateBook } from "../../api/books/machine-state-book.ts";
 import type { MachineStateChapter } from "../../api/books/machine-state-chapter.ts";
 import type { MachineStateJournal } from "../../api/books/machine-state-journal.ts";
 import type { ReadBook, ReadChapter } from "./book-text.ts";
-import { closedChapters, foldBook, linesOfChapter } from "./fold-book.ts";
+import { closedChapters, foldBook, isIn, linesOfChapter } from "./fold-book.ts";
 import { admittedLines, bookOfJournal, isKnown } from "./journal.ts";
 import { inOrderOfBoots, lineKey } from "./order-lines.ts";
 
@@ -35,12 +35,12 @@ export function readBook({ books, chapters, journals }: StoredBooks, book: strin
     kept.flatMap(({ entries }) => entries.flatMap((entry) => (entry.late === undefined ? [] : [lineKey(entry)]))),
   );
   // The index is older than the chapters: lines of closed ones are not put in order with those that are left.
-  const isStored = (line: (typeof admitted)[number]) =>
-    closed.some(({ chapter, through }) => chapter === line.chapter && isKnown(through, line));
+  const ended = closedChapters(kept);
+  const isStored = (line: (typeof admitted)[number]) => ended.some((chapter) => isIn(chapter, line));
   const fresh = admitted.filter((line) => !isGone(line) && !isStored(line) && !late.has(lineKey(line)));
   const records = foldBook(book, inOrderOfBoots([...open.flatMap(linesOfChapter), ...fresh], admitted), {
     now,
-    closed: closedChapters(kept),
+    closed: ended,
   });
   let last = Math.max(index?.lastNumber ?? 0, kept.at(-1)?.number ?? 0);
   const inBook = new Set<number>();

@@ -6,10 +6,12 @@ export type BasePart = "files" | "kubelet" | "container-runtime";
 
 const parts = ["files", "kubelet", "container-runtime"] as const satisfies readonly BasePart[];
 
-/** The names of the base configurations of a role. */
-export const baseConfigNames = (role: string): readonly string[] => parts.map((part) => nameOf(part, role));
+/** The name of a part of a role's base configuration. */
+export const baseConfigName = (part: BasePart, role: string): string =>
+  part === "files" ? `00-${role}` : `01-${role}-${part}`;
 
-const nameOf = (part: BasePart, role: string): string => (part === "files" ? `00-${role}` : `01-${role}-${part}`);
+/** The names of all parts of a role's base configuration. */
+export const baseConfigNames = (role: string): readonly string[] => parts.map((part) => baseConfigName(part, role));
 
 /** The part that a MachineConfig of a name is; `undefined`: it is none of them. */
 export function basePartOf(name: string): BasePart | undefined {
@@ -28,7 +30,7 @@ export const baseConfigOf = (
   part: BasePart,
   pool: string,
   configOf: (name: string) => MachineConfig | undefined,
-): MachineConfig | undefined => configOf(nameOf(part, pool)) ?? configOf(nameOf(part, "worker"));
+): MachineConfig | undefined => configOf(baseConfigName(part, pool)) ?? configOf(baseConfigName(part, "worker"));
 
 /** The text of a file in the first of these parts that holds it; `undefined`: none does. */
 export function baseFileText(

@@ -2,6 +2,7 @@ import { hostPaths } from "../../api/names.ts";
 import type { ControllerConfig } from "../../api/kinds/controller-config.ts";
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
 import { decodeContents, textOf } from "../../ignition/data-url.ts";
+import { baseConfigName } from "./base-config-of.ts";
 import { type GeneratedFile, type GeneratedUnit, generatedConfig } from "./generated-config.ts";
 import { proxyParts } from "./proxy-files.ts";
 
@@ -165,7 +166,7 @@ export function baseConfigs(inputs: BaseInputs): readonly MachineConfig[] {
   const proxy = proxyParts(spec.proxy);
   return baseRoles.flatMap((role) => [
     config(
-      `00-${role}`,
+      baseConfigName("files", role),
       role,
       // Nothing of kubeadm's reads the files of a role.
       [...commonFiles(inputs), ...proxy.files, ...(inputs.kubeadmKubelet === undefined ? roleFiles(role) : [])],
@@ -173,7 +174,7 @@ export function baseConfigs(inputs: BaseInputs): readonly MachineConfig[] {
       proxy.units,
     ),
     config(
-      `01-${role}-container-runtime`,
+      baseConfigName("container-runtime", role),
       role,
       [
         {
@@ -191,7 +192,7 @@ export function baseConfigs(inputs: BaseInputs): readonly MachineConfig[] {
       inputs,
     ),
     config(
-      `01-${role}-kubelet`,
+      baseConfigName("kubelet", role),
       role,
       [
         inputs.kubeadmKubelet === undefined
