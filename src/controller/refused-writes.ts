@@ -3,7 +3,7 @@ import type { Context } from "../kube/controller.ts";
 import { KubeError, isTooLarge, isTooManyRequests, isUnauthorized } from "../kube/kube-error.ts";
 import type { SourceBuckets } from "../ports/source-buckets.ts";
 
-/** Failures of writes of one object from which they can be its machine's own: fewer may be races or an outage. */
+/** How many writes of one object must fail before its machine can be at fault: fewer may be races or an outage. */
 const failuresOfOwn = 3;
 /** How long a failure counts, whatever succeeds after it: a machine can let a write succeed at any time. */
 const countedMs = 600_000;

@@ -132,7 +132,7 @@ export function renderController(options: RenderOptions): Controller {
       if (!isOpen || controllerConfig === undefined)
         return gate.verdict === "closed" ? waiting(gate.reason, gate.message, waitSeconds) : done();
 
-      // One that somebody deletes comes again at once; until then machines keep what they have of it.
+      // The template controller recreates a deleted one at once; until then, machines keep what it gave them.
       const missing = options.baseConfigs === "awaited" ? missingBase(pool, caches) : undefined;
       if (missing !== undefined)
         return waiting(
@@ -175,7 +175,7 @@ const allPools = (caches: Caches): readonly string[] =>
     .list()
     .map(({ metadata }) => metadata.name);
 
-/** The first base configuration of the roles that a pool selects that is not there; `undefined`: all are. */
+/** The first missing base configuration of the roles that a pool selects; `undefined`: none is missing. */
 const missingBase = ({ spec }: MachineConfigPool, caches: Caches): string | undefined =>
   baseRoles
     .filter((role) => selectorMatches(spec.machineConfigSelector, { [labels.role]: role }))

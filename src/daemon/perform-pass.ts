@@ -236,7 +236,7 @@ async function refuse(plan: PassCase<"refuse">, pass: PassContext): Promise<Outc
   facts.reason = "Unreconcilable";
   reporter.phases([{ type: types.nodeDegraded, status: "True", reason: "Unreconcilable", message }]);
   await reporter.annotate(node, plan.annotations);
-  // What is in the way may be on the machine, and go by hand.
+  // The obstacle may be on the machine, where an administrator can remove it.
   return done(retrySweepSeconds);
 }
 

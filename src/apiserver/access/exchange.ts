@@ -11,9 +11,9 @@ export interface Exchange {
   readonly turn: () => Promise<void>;
 }
 
-/** A request of somebody who takes a share of the server. */
+/** A request whose sender's share of the server is known. */
 export interface CallerExchange extends Exchange {
-  /** Whose: of the user who sent it, also where they act as another. */
+  /** The share of the user who sent it, also if that user impersonates another. */
   readonly share: Share;
 }
 

@@ -187,8 +187,8 @@ const objectsOfOneTurn = 500;
 const charactersOfOneTurn = 4 * 1024 * 1024;
 
 /**
- * Texts of items: what they are made of would take several times their memory while the list waits for turns. What takes
- * several turns waits before its first one too: who waits for a place among what is half made has made nothing yet.
+ * Texts of items: the values that they are made of would take several times their memory while the list waits for turns. A
+ * list that takes several turns also waits before the first one, so that it holds nothing while it waits for its place.
  */
 export async function inTurns<T extends Sized>(
   items: readonly T[],

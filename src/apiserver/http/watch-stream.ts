@@ -27,7 +27,7 @@ export const unreadLimits: UnreadLimits = {
   ofAll: { others: 64 * mebi, nodes: 32 * mebi, cluster: 128 * mebi },
 };
 
-/** What all watchers have left unread: where that is too much, the watch with the most of it ends. */
+/** Counts what watchers have left unread. Beyond a limit, the watch that holds the most ends. */
 export class UnreadLines {
   readonly #limits: UnreadLimits;
   readonly #ofOne = new Map<string, number>();

@@ -50,7 +50,7 @@ export const newBook: KeptBook = { chapters: [], through: [], lastNumber: 0, cou
 export const lateLinesMs = 15_000;
 /** Late lines that wait for a chapter. */
 const mostWaiting = 50;
-/** Late lines, lines left out, and lines without a chapter that are remembered: journals repeat them while their rings hold them. */
+/** Remembered lines of each kind (late, left out, without a chapter): journals repeat lines while their rings hold them. */
 const mostLate = 1000;
 
 /**
@@ -83,7 +83,7 @@ export class BookKeeper {
   #lastNumber: number;
   /** Late lines that are stored in another chapter, and lines that were left out. */
   readonly #late = new Set<string>();
-  /** Lines that found no chapter. The journal repeats them, and other lines may still make one; but they are no news. */
+  /** Lines that belong to no chapter yet: later lines may open one, but a journal that repeats them tells no news. */
   readonly #unplaced = new Set<string>();
   /** Of chapters that are not closed, how many of their lines are stored or known and not in memory. */
   readonly #leftOut = new Map<string, number>();

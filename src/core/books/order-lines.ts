@@ -21,8 +21,8 @@ export const lineKey = (line: Pick<JournalLine, "writer" | "boot" | "seq" | "sub
   `${writerKey(line)}/${line.boot}/${line.seq}/${line.sub ?? 0}`;
 
 /**
- * Lines with the boots of each writer in the order of the journals. Boots that these do not have any more were before; what
- * is stored of a boot is not before what the journals still have of an earlier one.
+ * Puts the boots of each writer into the order of the journals. Boots that the journals no longer hold come first; a stored
+ * line of a boot follows the lines that the journals still hold of an earlier boot.
  */
 export function inOrderOfBoots(
   lines: readonly JournalLine[],
