@@ -146,7 +146,7 @@ export const reportReasons = {
     "Read the message: it names each server and its answer. Look at the pods of machine-config-server, and at firewalls for port 22623 of the control plane.",
   ),
   Interrupted: nothing("The daemon ended in the middle of this and continued after its restart."),
-  Superseded: nothing("A newer target came first."),
+  Superseded: nothing("The target changed before the machine had this one."),
   NotRequired: nothing("It was not needed."),
   // other chapters of a node
   BootFailed: asks(
