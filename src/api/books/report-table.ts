@@ -146,7 +146,7 @@ export const reportReasons = {
     "Read the message: it names each server and its answer. Look at the pods of machine-config-server, and at firewalls for port 22623 of the control plane.",
   ),
   Interrupted: nothing("The daemon ended in the middle of this and continued after its restart."),
-  Superseded: nothing("The target changed before the machine had this one."),
+  Superseded: nothing("The target changed before this one was reached."),
   NotRequired: nothing("It was not needed."),
   // other chapters of a node
   BootFailed: asks(

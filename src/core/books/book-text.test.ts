@@ -264,7 +264,7 @@ describe("what the books say, word for word", () => {
       #1 Update  2026-01-02 10:00:00Z to 10:00:20Z, 20s: Superseded
          from rendered-worker-a to rendered-worker-b
          out of service for 16s
-         Superseded: The target changed before the machine had this one.
+         Superseded: The target changed before this one was reached.
 
          10:00:00       1s  ✓ Requested          TargetSeen: seen
          10:00:02           ✓ Prepared           Planned: 1 file; drain and reboot
