@@ -83,7 +83,8 @@ export class ResourceRequests {
 
     switch (verb) {
       case "get": {
-        if (subresource === "log") return podLog(this.#contextOf(served, target, exchange), this.#parts.logs);
+        if (subresource === "log")
+          return podLog(this.#contextOf(served, target, exchange), this.#parts.logs, exchange.share);
         if (subresource === "scale") return serveScale(this.#contextOf(served, target, exchange), request);
         return getObject(this.#parts.engine, served, target, request);
       }
