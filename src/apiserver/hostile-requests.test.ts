@@ -1323,6 +1323,44 @@ test("a priority class that is named as what every object has is not found [apis
   server.close();
 });
 
+test("keys of data and properties of custom objects may be words of the language [apiserver-hostile-63]", async () => {
+  const server = start();
+  const held = { metadata: { name: "m" }, data: { a: "b" }, binaryData: { constructor: "" } };
+  expect(await send(adminOf(server), "POST", maps, held)).toMatchObject({ status: 201 });
+  const word = { type: "string", default: "given" };
+  const properties = {
+    spec: { type: "object", properties: { constructor: word, toString: word } },
+    other: { type: "object", required: ["toString"], properties: { toString: { type: "string" } } },
+  };
+  const definition = {
+    metadata: { name: "words.x.example" },
+    spec: {
+      group: "x.example",
+      scope: "Cluster",
+      names: { plural: "words", singular: "word", kind: "Word" },
+      versions: [
+        {
+          name: "v1",
+          served: true,
+          storage: true,
+          schema: { openAPIV3Schema: { type: "object", properties } },
+        },
+      ],
+    },
+  };
+  const definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+  expect(await send(adminOf(server), "POST", definitions, definition)).toMatchObject({ status: 201 });
+  const words = "/apis/x.example/v1/words";
+  const given = { apiVersion: "x.example/v1", kind: "Word", metadata: { name: "w" } };
+  const made = await send(adminOf(server), "POST", words, { ...given, spec: {} });
+  expect(JSON.parse(made.text)).toMatchObject({ spec: { constructor: "given", toString: "given" } });
+  expect(await send(adminOf(server), "POST", words, { ...given, metadata: { name: "v" }, other: {} })).toEqual({
+    status: 422,
+    text: expect.stringContaining("other.toString: Required value"),
+  });
+  server.close();
+});
+
 test("a patch makes no object that is deeper than a body may be [apiserver-hostile-39]", async () => {
   const server = start();
   const depth = 600;
