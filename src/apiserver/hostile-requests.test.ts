@@ -1502,6 +1502,37 @@ test("whatever tenants store, also in the namespace default, the suite and machi
   server.close();
 });
 
+test("a watch as a table counts the columns that each line repeats, and begins with no more than one text holds [apiserver-hostile-64]", async () => {
+  const server = start();
+  const names = { plural: "words", singular: "word", kind: "Word" };
+  const description = "x".repeat(1_000_000);
+  const additionalPrinterColumns = [{ name: "c", type: "string", jsonPath: ".spec", description }];
+  const schema = { openAPIV3Schema: { type: "object" } };
+  const version = { name: "v1", served: true, storage: true, additionalPrinterColumns, schema };
+  const definition = {
+    metadata: { name: "words.x.example" },
+    spec: { group: "x.example", scope: "Cluster", names, versions: [version] },
+  };
+  const definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+  expect((await send(adminOf(server), "POST", definitions, definition)).status).toBe(201);
+  const words = "/apis/x.example/v1/words";
+  for (let at = 0; at < 280; at += 1) {
+    const object = { apiVersion: "x.example/v1", kind: "Word", metadata: { name: `w${at}` } };
+    expect((await send(adminOf(server), "POST", words, object)).status).toBe(201);
+  }
+  const accept = "application/json;as=Table;v=v1;g=meta.k8s.io";
+  const ask = (query: string) =>
+    adminOf(server)({ method: "GET", target: `${words}${query}`, headers: { accept } }, new AbortController().signal);
+  expect((await ask("")).status).toBe(200);
+  expect(await ask("?watch=1")).toMatchObject({ status: 413, body: expect.stringContaining("limit=500") });
+  // What was missed is not shown either: the caller lists again.
+  const { body } = await ask("?watch=1&resourceVersion=1");
+  let told = "";
+  for await (const line of body as AsyncIterable<string>) told += line.slice(0, 200);
+  expect(told).toContain("too old resource version");
+  server.close();
+});
+
 test("a list that has no answer in one text is asked for in pages [apiserver-hostile-55]", () => {
   const items = (count: number) => many(count, () => ({ json: { length: 3_000_000 } }));
   expect([isTooLong(items(80)), isTooLong(items(100))]).toEqual([false, true]);
