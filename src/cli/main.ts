@@ -6,13 +6,14 @@ import { type Command, commands } from "./commands.ts";
 import { commandHelp, overview, usageLines } from "./help.ts";
 import { verbOf } from "./program-names.ts";
 import { endProcess, endWithReader, processIo } from "./io.ts";
+import { own } from "../api/schema/own.ts";
 
 /** Runs one command line and ends the process with its exit code. */
 async function main(): Promise<never> {
   endWithReader();
   const words = verbOf(process.argv[1] ?? "", process.argv.slice(2));
   const [verb, ...args] = words;
-  const command: Command | undefined = verb === undefined ? undefined : commands[verb];
+  const command: Command | undefined = verb === undefined ? undefined : own(commands, verb);
   if (verb === undefined || verb === "help" || verb === "--help" || verb === "-h") {
     processIo().out(overview(process.stdout.columns));
     return await endProcess(0);

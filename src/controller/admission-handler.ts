@@ -270,12 +270,13 @@ function judge(
   if (object === null || object === undefined || object.metadata.deletionTimestamp !== undefined) return allowed;
   const kindName = kind?.kind ?? "";
   const before = oldObject ?? undefined;
-  if (kindName === MachineConfigPool.kind) return judgeObject(kindName, object as KubeObject, before as KubeObject);
+  const stored = { before: before as KubeObject | undefined, pools: () => cluster()?.pools };
+  if (kindName === MachineConfigPool.kind) return judgeObject(kindName, object as KubeObject, stored);
   // An object that is already stored may still be labelled, annotated and deleted.
   if (before !== undefined && equalValues(object.spec, before.spec)) return allowed;
   // The controller's own objects are merged from judged ones. Any other author is judged, whatever the name.
   if (kindName === MachineConfig.kind && userInfo?.username === ownIdentity) return allowed;
-  return judgeObject(kindName, object as KubeObject, before as KubeObject);
+  return judgeObject(kindName, object as KubeObject, stored);
 }
 
 function judgeRegistries(change: RegistryChange, cluster: () => ClusterObjects | undefined): AdmissionVerdict {

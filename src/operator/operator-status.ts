@@ -174,7 +174,9 @@ function writeStatus(
       if (same) return undefined;
       // A merge keeps what it does not name: remove the lines of deleted pools, and resolved errors.
       const over = Object.fromEntries(
-        Object.keys(live.status?.extension ?? {}).flatMap((key) => (key in extension ? [] : [[key, null]])),
+        Object.keys(live.status?.extension ?? {}).flatMap((key) =>
+          Object.hasOwn(extension, key) ? [] : [[key, null]],
+        ),
       );
       const status = {
         conditions,
