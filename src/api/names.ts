@@ -218,6 +218,8 @@ export const labels = {
   renderedConfig: `${prefix}rendered-machine-config`,
   /** Marks a build whose image came with the installation. */
   preBuiltImage: `${prefix}pre-built-image`,
+  /** On user data that the operator keeps: others who renew authorities in user data leave it alone. */
+  managedUserData: `${prefix}managed-ca-bundle-derived-from-configmap`,
 } as const;
 
 export const finalizers = {
@@ -393,6 +395,8 @@ export const objects = {
   nodeBootstrapperPrefix: "node-bootstrapper-",
   /** Followed by the name of the pool. */
   entitlementPrefix: "etc-pki-entitlement-",
+  /** Secrets with the user data of machines that the machine API makes: after the name of the pool. */
+  userDataSuffix: "-user-data-managed",
   /** The copy of the cluster's pull secret for builds. */
   globalPullSecret: "global-pull-secret-copy",
   configServer: "machine-config-server",

@@ -48,6 +48,7 @@ export const weaknesses = {
   C20: "A PEM block that is no certificate causes an endless loop.",
   C21: "The last certificate of a registry is never removed from the published union.",
   C25: "Shared objects are modified in place.",
+  C27: "User data of unexpected form ends the process that renews its authority.",
   F3: "One loop sleeps for pools, roll-outs and authorities, while every other task waits.",
   F4: "Any failing pool blocks the operator, even one that no upgrade requires.",
   F12: "A process exits because a kind or a feature gate changed.",

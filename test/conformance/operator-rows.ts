@@ -100,10 +100,23 @@ export const operatorRules: readonly Section[] = [
         "The operator installs the config server, and the OS builder while some pool boots images.",
         tests("scenario-images-1", "attack-pods-1"),
       ),
-      skip(
+      same(
         "C8.1 user data",
-        "The operator does not create Secrets with pointer configurations.",
-        "they belong to the machine API; `mco token create --pointer` prints one for machines of any other origin",
+        "Each pool has a Secret POOL-user-data-managed with its pointer configuration in openshift-machine-api, which follows the config server's authority and address.",
+        tests("managed-user-data-1", "managed-user-data-2", "managed-user-data-3"),
+        tests("operator-user-data-1"),
+      ),
+      ours(
+        "C8.1 no machine API",
+        "A cluster without that namespace has no user data, needs no rights for it, and reports nothing.",
+        tests("managed-user-data-4"),
+        tests("operator-user-data-2"),
+      ),
+      better(
+        "C27",
+        "C8.1 foreign user data",
+        "User data of unexpected form or of somebody else stays, and is reported with the remedy; other pools do not wait for it.",
+        tests("operator-user-data-3"),
       ),
     ],
   },
