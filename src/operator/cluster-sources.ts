@@ -18,6 +18,7 @@ import {
   mergedRegistryCa,
   sourceMaps,
 } from "../core/render/controller-config-of.ts";
+import type { MachineApi } from "../core/operator/boot-image-managers.ts";
 import { isAddress } from "../core/join/canonical-host.ts";
 import { pullSecretSelection } from "../core/render/pull-secret.ts";
 import type { TlsSecurityProfile } from "../core/certificates/tls-profile.ts";
@@ -154,6 +155,16 @@ export const hasMachineApi = ({ caches }: Context): boolean => {
   const found = caches.of(kubernetes.Namespace, machineApi).get(machineNamespace);
   return found !== undefined && found.metadata.deletionTimestamp === undefined;
 };
+
+/** What MachineSets the cluster can have, and on which platform. */
+export function observeMachineApi({ caches }: Context): MachineApi {
+  const status = caches.of(openshift.Infrastructure).get(one)?.status;
+  const { plural, group } = openshift.MachineSet;
+  return {
+    platform: status?.platformStatus?.type ?? status?.platform,
+    hasMachineSets: caches.of(kubernetes.CustomResourceDefinition).get(`${plural}.${group}`) !== undefined,
+  };
+}
 
 /** ConfigMaps of the suite's own namespace. */
 export const ownMap = (name: string, { caches }: Context): ConfigMap | undefined =>

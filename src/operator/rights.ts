@@ -211,6 +211,7 @@ const controller: Rights = {
     // Owner references that block deletion need the right to update the owner's finalizers.
     rule(group, ["machineconfigpools/finalizers", "controllerconfigs/finalizers"], ["update"]),
     rule(operatorGroup, ["machineconfigurations"], read),
+    rule(operatorGroup, ["machineconfigurations/status"], ["patch"]),
     // Settings that not every cluster has.
     rule(configGroup, ["schedulers", "featuregates", "nodes", "apiservers", "clusterversions"], ["list", "watch"]),
     rule("", ["nodes"], [...read, "patch"]),
@@ -224,6 +225,8 @@ const controller: Rights = {
     rule("certificates.k8s.io", ["signers"], ["approve"], [signers.kubeletClient, signers.kubeletServing]),
     // Whose address a node asks to serve under, where a cluster has the machine API.
     rule("machine.openshift.io", ["machines"], ["list"]),
+    // From which boot images machines start there.
+    rule("machine.openshift.io", ["machinesets"], ["list", "watch"]),
     // The API server decides who may read the metrics.
     rule("authentication.k8s.io", ["tokenreviews"], ["create"]),
     rule("authorization.k8s.io", ["subjectaccessreviews"], ["create"]),
@@ -238,6 +241,8 @@ const controller: Rights = {
     rule("", ["configmaps"], ["list", "watch"], [objects.buildConfig]),
     // The OS images of the release.
     rule("", ["configmaps"], ["list", "watch"], [objects.osImageConfigMap]),
+    // The boot images of the release.
+    rule("", ["configmaps"], ["list", "watch"], [objects.bootImages]),
   ],
 };
 
@@ -416,15 +421,30 @@ export const operatorRights = (): readonly KubeObject[] => manifestsOf(operator)
 const operatorAtMachineApi: readonly Rule[] = [
   // User data of each pool: administrators choose the names of pools. It reads none.
   rule("", ["secrets"], apply),
-  rule(rbac, ["roles", "rolebindings"], ["get"], [objects.operator]),
+  rule(rbac, ["roles", "rolebindings"], ["get"], [objects.operator, objects.controller]),
+];
+
+/** What the controller does there. */
+const controllerAtMachineApi: readonly Rule[] = [
+  // Their boot images.
+  rule("machine.openshift.io", ["machinesets"], ["patch"]),
+  // User data of the installer, which the boot images of the release must be able to read.
+  rule(
+    "",
+    ["secrets"],
+    ["get", "patch"],
+    ["master", "worker", "arbiter"].map((role) => `${role}-user-data`),
+  ),
 ];
 
 /**
  * The rights in the namespace of the machine API, which only some clusters have: an administrator applies them there, beside
  * those of {@link suiteRights}.
  */
-export const machineApiRights = (): readonly KubeObject[] =>
-  within(machineNamespace, objects.operator, operatorAtMachineApi);
+export const machineApiRights = (): readonly KubeObject[] => [
+  ...within(machineNamespace, objects.operator, operatorAtMachineApi),
+  ...within(machineNamespace, objects.controller, controllerAtMachineApi),
+];
 
 /** Accounts, roles and bindings of the components. */
 export const componentRights = (): readonly KubeObject[] =>

@@ -44,6 +44,7 @@ export const weaknesses = {
   C16: "Taint writes overwrite concurrent changes.",
   C17: "A node in two custom pools belongs to none, and only a log line reports it.",
   C18: "Counting stops at the first MachineConfigNode without conditions.",
+  C19: "Two writers replace the status of MachineConfiguration as a whole, from old copies.",
   C29: "Bootstrap and cluster render with different code, in random order.",
   C20: "A PEM block that is no certificate causes an endless loop.",
   C21: "The last certificate of a registry is never removed from the published union.",
