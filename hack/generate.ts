@@ -35,6 +35,7 @@ import type { StructShape } from "../src/ignition/shape.ts";
 import { shapesOf3 } from "../src/ignition/spec-3.ts";
 import { differences } from "../test/contract/differences.ts";
 import { installManifests } from "../src/operator/install-manifests.ts";
+import { machineApiRights } from "../src/operator/rights.ts";
 
 const root = join(import.meta.dirname, "..");
 const check = process.argv.includes("--check");
@@ -76,6 +77,8 @@ function install(): Record<string, string> {
     ...Object.fromEntries(
       Object.entries(parts).map(([file, part]) => [`install/${file}`, yamlOf(part, " from src/operator.")]),
     ),
+    // Only for clusters whose machine API brings its namespace.
+    "install/machine-api.yaml": yamlOf(machineApiRights(), " from src/operator."),
     "install/kustomization.yaml": yamlOf([kustomization], ". install/README.md says how to make it yours."),
   };
 }
