@@ -530,7 +530,7 @@ export const bookSections = {
   cluster: {
     Bootstrap: {
       ManifestsRendered: ["ManifestsRendered", "ManifestsRefused"],
-      "ControllerRendered/*": ["PoolRendered", "RenderRefused"],
+      "ControllerRendered/*": ["PoolRendered"],
       ServerUp: ["ServerUp"],
       "Served/*": ["Served"],
       HandedOver: ["HandedOver"],
@@ -548,10 +548,7 @@ export const bookSections = {
       "Child/*": ["ChildFailing", "Recovered"],
       Degraded: ["NoLeader", "RenderFailing", "ChildStalled", "VersionSkew", "NotAvailable", "Recovered"],
     },
-    Daemons: {
-      "Node/*": ["DaemonSilent", "DaemonOldVersion", "Recovered"],
-      Degraded: ["DaemonSilent", "DaemonCrashLoop", "DaemonOldVersion", "Recovered"],
-    },
+    Daemons: { Degraded: ["DaemonSilent", "DaemonCrashLoop", "DaemonOldVersion", "Recovered"] },
     Server: {
       Start: ["Started", "Stopped"],
       "Served/*": ["Served", "ServeRefused"],
