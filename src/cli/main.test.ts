@@ -1,10 +1,13 @@
 import { spawnSync } from "node:child_process";
-import { writeFile } from "node:fs/promises";
+import { cp, mkdir, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { temporaryFolder } from "../../test/support/registry/pull-harness.ts";
 
 const main = join(import.meta.dirname, "main.ts");
+const root = join(import.meta.dirname, "../..");
+
+const toolPath = (name: string) => spawnSync("sh", ["-c", 'command -v "$0"', name], { encoding: "utf8" }).stdout.trim();
 
 /** Many objects with as many problems: `mco validate` says more of them than a pipe takes at once, 64 KiB. */
 async function wrongObjects(): Promise<string> {
@@ -43,3 +46,23 @@ test("a command whose reader has read enough ends without a word, as other progr
   const { stdout, stderr } = await piped("head -c 10");
   expect({ length: stdout.length, stderr }).toEqual({ length: 10, stderr: "ended with 141\n" });
 });
+
+test.for(["bin/mco", "hack/kubernetes"])(
+  "%s says one sentence on a machine without Node.js 24 [cli-main-3]",
+  async (program) => {
+    const folder = await temporaryFolder();
+    for (const path of [program, "hack/node-path"]) await cp(join(root, path), join(folder, path), { recursive: true });
+    await mkdir(join(folder, "node_modules"));
+    await writeFile(join(folder, "node_modules/.installed"), "");
+    // Where coreutils are, and nothing else: a machine's own Node.js may be beside them.
+    const tools = join(folder, "tools");
+    await mkdir(tools);
+    for (const tool of ["sh", "dirname", "readlink"]) await symlink(toolPath(tool), join(tools, tool));
+    const { status, stdout, stderr } = spawnSync(join(tools, "sh"), [join(folder, program)], {
+      encoding: "utf8",
+      env: { PATH: tools },
+    });
+    expect({ status, stdout }).toEqual({ status: 1, stdout: "" });
+    expect(stderr).toMatch(/^Node\.js 24 is missing: [^\n]+\n$/);
+  },
+);
