@@ -1,6 +1,7 @@
 import { McoError, errorCodes } from "../api/errors.ts";
 import { errorText } from "../ports/node/json-logger.ts";
 import { ownThread } from "../ports/node/worker-threads.ts";
+import { didYouMean } from "./arguments.ts";
 import { exitCodes } from "./exit-codes.ts";
 import { type Command, commands } from "./commands.ts";
 import { commandHelp, overview, usageLines } from "./help.ts";
@@ -19,7 +20,8 @@ async function main(): Promise<never> {
     return await endProcess(0);
   }
   if (command === undefined) {
-    processIo().err(`mco: unknown command "${verb}"\n\n${overview(process.stderr.columns)}`);
+    const meant = didYouMean(verb, Object.keys(commands));
+    processIo().err(`mco: there is no command "${verb}"${meant}\n\n${overview(process.stderr.columns)}`);
     return await endProcess(exitCodes.usage);
   }
   if (args.includes("--help") || args.includes("-h")) {

@@ -330,7 +330,7 @@ metadata: {name: a, labels: {${labels.role}: worker}}
   test("what is missing is an error, no crash", async () => {
     expect(await mco("validate", join(typed.folder, "none.yaml"))).toMatchObject({
       code: 1,
-      out: expect.stringContaining("cannot be read: ENOENT") as string,
+      out: expect.stringContaining("there is no such file or folder") as string,
     });
     expect((await mco("validate")).code).toBe("MCO_USAGE");
   });
