@@ -35,6 +35,7 @@ import type { StructShape } from "../src/ignition/shape.ts";
 import { shapesOf3 } from "../src/ignition/spec-3.ts";
 import { differences } from "../test/contract/differences.ts";
 import { installManifests } from "../src/operator/install-manifests.ts";
+import { machineApiRights } from "../src/operator/rights.ts";
 
 const root = join(import.meta.dirname, "..");
 const check = process.argv.includes("--check");
@@ -76,6 +77,8 @@ function install(): Record<string, string> {
     ...Object.fromEntries(
       Object.entries(parts).map(([file, part]) => [`install/${file}`, yamlOf(part, " from src/operator.")]),
     ),
+    // Only for clusters whose machine API brings its namespace.
+    "install/machine-api.yaml": yamlOf(machineApiRights(), " from src/operator."),
     "install/kustomization.yaml": yamlOf([kustomization], ". install/README.md says how to make it yours."),
   };
 }
@@ -184,7 +187,7 @@ function cli(): string {
     ([name, command]) =>
       `## mco ${name}\n\n${command.kind === "process" ? "A process of the suite.\n\n" : ""}\`\`\`\n${commandHelp(name, command)}\`\`\`\n`,
   );
-  return `# Commands\n\nGenerated from \`src/cli/commands.ts\`. Exit codes: 0 fine, 1 failed, 64 the command line is not understood; \`plan\`: 0 nothing would change, 2 something would, 1 it cannot be applied.\n\n${entries.join("\n")}`;
+  return `# Commands\n\nGenerated from \`src/cli/commands.ts\`. Exit codes: 0 fine, 1 failed, 64 the command line is not understood, 141 the reader of its output ended first; \`plan\`: 0 nothing would change, 2 something would, 1 it cannot be applied.\n\n${entries.join("\n")}`;
 }
 
 function merge(): string {

@@ -187,6 +187,17 @@ export const annotations = {
    * server.
    */
   configServerAddress: `${prefix}config-server-address`,
+  // on MachineSets
+  /** The labels of a set's nodes, for the cluster autoscaler: `kubernetes.io/arch=arm64,…`. */
+  capacityLabels: "capacity.cluster-autoscaler.kubernetes.io/labels",
+  /**
+   * Ours: the boot image that the suite gave a set last, or that an administrator vouches for: while the set has it, the suite
+   * replaces it.
+   */
+  managedBootImage: `${prefix}managed-boot-image`,
+  // on Secrets with user data
+  stubUpgradedTo: `${prefix}stub-ignition-upgraded-to`,
+  stubUpgradedAt: `${prefix}stub-ignition-upgraded-at`,
 } as const;
 
 export const labels = {
@@ -218,6 +229,12 @@ export const labels = {
   renderedConfig: `${prefix}rendered-machine-config`,
   /** Marks a build whose image came with the installation. */
   preBuiltImage: `${prefix}pre-built-image`,
+  /** The OS stream of a MachineSet's boot image. */
+  osStream: `${prefix}osstream`,
+  /** On the template of a MachineSet. */
+  osId: "machine.openshift.io/os-id",
+  /** On user data that the operator keeps: others who renew authorities in user data leave it alone. */
+  managedUserData: `${prefix}managed-ca-bundle-derived-from-configmap`,
 } as const;
 
 export const finalizers = {
@@ -393,6 +410,10 @@ export const objects = {
   nodeBootstrapperPrefix: "node-bootstrapper-",
   /** Followed by the name of the pool. */
   entitlementPrefix: "etc-pki-entitlement-",
+  /** ConfigMap with the boot images of the release, key `stream`. */
+  bootImages: "coreos-bootimages",
+  /** Secrets with the user data of machines that the machine API makes: after the name of the pool. */
+  userDataSuffix: "-user-data-managed",
   /** The copy of the cluster's pull secret for builds. */
   globalPullSecret: "global-pull-secret-copy",
   configServer: "machine-config-server",
@@ -474,6 +495,7 @@ export const fieldManagers = {
   credentials: "mcc-credentials",
   pinnedImages: "mcc-pinned-images",
   osImageStreams: "mcc-os-image-streams",
+  bootImages: "mcc-boot-images",
   /** For books and chapters. */
   books: "mco-books",
   /** For health conditions. */

@@ -557,6 +557,13 @@ describe("admission of pools", () => {
   });
 });
 
+test("a warning is text that kubectl shows as it is [controller-admission-handler-34]", async () => {
+  const tagged = { metadata: { name: "a" }, spec: { osImageURL: "registry.example/os:latest" } };
+  const { warnings = [] } = await review("MachineConfig", tagged);
+  expect(warnings.join("\n")).toContain("registry.example.com/path@sha256:...");
+  expect(warnings.join("")).toMatch(/^[ -~]*$/);
+});
+
 test.for([
   { title: "other paths are not found", body: {}, target: "/elsewhere", method: "POST", status: 404 },
   { title: "reviews are posted", body: "", target: admissionPath, method: "GET", status: 405 },

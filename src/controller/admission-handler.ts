@@ -224,7 +224,8 @@ function plannedChange(
     if (kind?.kind === MachineConfigPool.kind) return changed({ pools: replaced(before.pools) });
     const { settings, registries } = before;
     if (isJudgedRegistryKind(kind) && registries !== undefined) {
-      const planned = planRegistries(changedRegistries(registries, changeOf(oldObject, object)), before);
+      const after = changedRegistries(registries, changeOf(oldObject, object));
+      const planned = planRegistries({ before: registries, after }, before);
       return changed({ machineConfigs: planned.machineConfigs });
     }
     if (settings === undefined) return undefined;

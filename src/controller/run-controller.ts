@@ -29,6 +29,7 @@ import type { Clock } from "../ports/clock.ts";
 import type { Ports } from "../ports/index.ts";
 import type { ServerHandler } from "../ports/listener.ts";
 import type { AdmissionReports, RunAdmission } from "./admission-endpoint.ts";
+import { bootImageController } from "./boot-image-controller.ts";
 import { collectController } from "./collect-controller.ts";
 import { parseDrainRequest } from "../core/machine/drain-requests.ts";
 import { drainController } from "./drain-controller.ts";
@@ -67,6 +68,7 @@ export const controllerNames = [
   "pinned-images",
   "pinned-image-slots",
   "os-image-streams",
+  "boot-images",
 ] as const;
 export type ControllerName = (typeof controllerNames)[number];
 
@@ -92,6 +94,8 @@ export interface ControllerOptions extends Ports {
   readonly admission?: RunAdmission;
   /** Reads images of registries; absent: the streams of OS images are not read. */
   readonly images?: OpenStreamImages;
+  /** Of this machine, which is of the control plane, as Kubernetes calls it. */
+  readonly architecture?: string;
   readonly lease?: { readonly leaseSeconds?: number; readonly renewSeconds?: number; readonly retrySeconds?: number };
   readonly coalesceMs?: number;
 }
@@ -222,7 +226,7 @@ export const sectionFamilies = ({ sections }: Pick<Meters, "sections">, dropped:
 
 export function controllersOf(
   chosen: readonly ControllerName[],
-  options: Pick<ControllerOptions, "version" | "generatorVersion" | "images">,
+  options: Pick<ControllerOptions, "version" | "generatorVersion" | "images" | "architecture">,
   { decisions }: Pick<Meters, "decisions"> = { decisions: new DecisionMeter() },
 ): readonly Controller[] {
   const { version, generatorVersion = currentGeneratorVersion } = options;
@@ -251,6 +255,7 @@ export function controllersOf(
     "pinned-images": pinnedImagesController,
     "pinned-image-slots": pinnedImageSlotsController,
     "os-image-streams": () => osImageStreamController(options.images),
+    "boot-images": () => bootImageController({ architecture: options.architecture }),
   };
   return chosen.map((name) => make[name]());
 }

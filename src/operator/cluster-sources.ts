@@ -6,7 +6,7 @@ import {
   type Secret,
   kubernetes,
 } from "../api/foreign/kubernetes.ts";
-import { configGroup, joinNamespace, labels, namespace, objects } from "../api/names.ts";
+import { configGroup, joinNamespace, labels, machineNamespace, namespace, objects } from "../api/names.ts";
 import { type KubeObject, type Resource, keyOf } from "../api/schema/object.ts";
 import { type FeatureGate, openshift } from "../api/foreign/openshift.ts";
 import { InternalReleaseImage } from "../api/kinds/internal-release-image.ts";
@@ -18,6 +18,7 @@ import {
   mergedRegistryCa,
   sourceMaps,
 } from "../core/render/controller-config-of.ts";
+import type { MachineApi } from "../core/operator/boot-image-managers.ts";
 import { isAddress } from "../core/join/canonical-host.ts";
 import { pullSecretSelection } from "../core/render/pull-secret.ts";
 import type { TlsSecurityProfile } from "../core/certificates/tls-profile.ts";
@@ -38,6 +39,9 @@ const sources: Readonly<Record<SourceKind, Resource>> = {
 
 /** The objects in the suite's own namespace. */
 export const ours = { namespace } as const;
+/** The suite's own namespace, and the one of the machine API, which not every cluster has. */
+export const ownNamespace = { fieldSelector: `metadata.name=${namespace}` } as const;
+export const machineApi = { fieldSelector: `metadata.name=${machineNamespace}` } as const;
 const dnsService = { namespace: "kube-system", fieldSelector: "metadata.name=kube-dns" } as const;
 /**
  * Where API servers write their own addresses: kubernetes/kubernetes pkg/controlplane/reconcilers (v1.34). A cluster that runs on
@@ -144,6 +148,22 @@ export function sourceWatches(everything: () => readonly string[]): readonly Wat
       concerns: ({ before, after }) => (before === undefined || after === undefined ? everything() : []),
     }),
   ];
+}
+
+/** Whether the cluster has the namespace of the machine API, and keeps it. */
+export const hasMachineApi = ({ caches }: Context): boolean => {
+  const found = caches.of(kubernetes.Namespace, machineApi).get(machineNamespace);
+  return found !== undefined && found.metadata.deletionTimestamp === undefined;
+};
+
+/** What MachineSets the cluster can have, and on which platform. */
+export function observeMachineApi({ caches }: Context): MachineApi {
+  const status = caches.of(openshift.Infrastructure).get(one)?.status;
+  const { plural, group } = openshift.MachineSet;
+  return {
+    platform: status?.platformStatus?.type ?? status?.platform,
+    hasMachineSets: caches.of(kubernetes.CustomResourceDefinition).get(`${plural}.${group}`) !== undefined,
+  };
 }
 
 /** ConfigMaps of the suite's own namespace. */

@@ -34,6 +34,8 @@ export interface OperatorMemory {
   credentials: { readonly text: string; readonly at: number } | undefined;
   /** When the roles and bindings were last read and found current (monotonic); `undefined`: they are read again. */
   rightsCurrentSince: number | undefined;
+  /** Whether the cluster had a machine API then. */
+  hadMachineApi: boolean;
   /** Since when the API server refuses to show roles, by the monotonic clock. */
   rightsRefusedSince: number | undefined;
   /** The NetworkPolicy of earlier versions, which allows all outgoing traffic, is gone. */
@@ -58,6 +60,7 @@ export const operatorMemory = (): OperatorMemory => ({
   builderUnwantedSince: undefined,
   credentials: undefined,
   rightsCurrentSince: undefined,
+  hadMachineApi: false,
   rightsRefusedSince: undefined,
   isRetiredNetworkPolicyGone: false,
   areRetiredPoliciesGone: false,

@@ -11,7 +11,7 @@ import type { Controller, Watch } from "../kube/controller.ts";
 import { osBuilderControllers } from "../os-builder/run-os-builder.ts";
 import { systemRandom } from "../ports/node/index.ts";
 import { operatorController } from "./operator-controller.ts";
-import { componentRights, operatorRights } from "./rights.ts";
+import { componentRights, machineApiRights, operatorRights } from "./rights.ts";
 import { clusterConfigs } from "../../test/support/cluster-configs.ts";
 
 interface Rule {
@@ -46,7 +46,7 @@ const processes: Readonly<Record<string, readonly Controller[]>> = {
 
 /** What an account may in a namespace; `undefined`: everywhere. */
 function rulesOf(account: string, where: string | undefined): readonly Rule[] {
-  return [...operatorRights(), ...componentRights()]
+  return [...operatorRights(), ...componentRights(), ...machineApiRights()]
     .filter(
       ({ kind, metadata }) =>
         (kind === "ClusterRole" || kind === "Role") && metadata.name === account && metadata.namespace === where,

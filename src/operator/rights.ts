@@ -5,6 +5,7 @@ import {
   group,
   joinNamespace,
   journals,
+  machineNamespace,
   namespace,
   objects,
   operatorGroup,
@@ -113,7 +114,8 @@ const operator: Rights = {
     rule(configGroup, ["clusteroperators"], [...read, ...apply]),
     rule(configGroup, ["clusteroperators/status"], ["patch"]),
     rule("", ["nodes"], read),
-    rule("", ["namespaces"], read, [namespace]),
+    // Whether there is a machine API.
+    rule("", ["namespaces"], read, [namespace, machineNamespace]),
     // The inputs of ControllerConfig are in namespaces that not every cluster has; administrators choose two of the
     // names.
     rule(configGroup, ["infrastructures", "networks", "dnses", "proxies", "images"], read),
@@ -209,6 +211,7 @@ const controller: Rights = {
     // Owner references that block deletion need the right to update the owner's finalizers.
     rule(group, ["machineconfigpools/finalizers", "controllerconfigs/finalizers"], ["update"]),
     rule(operatorGroup, ["machineconfigurations"], read),
+    rule(operatorGroup, ["machineconfigurations/status"], ["patch"]),
     // Settings that not every cluster has.
     rule(configGroup, ["schedulers", "featuregates", "nodes", "apiservers", "clusterversions"], ["list", "watch"]),
     rule("", ["nodes"], [...read, "patch"]),
@@ -222,6 +225,8 @@ const controller: Rights = {
     rule("certificates.k8s.io", ["signers"], ["approve"], [signers.kubeletClient, signers.kubeletServing]),
     // Whose address a node asks to serve under, where a cluster has the machine API.
     rule("machine.openshift.io", ["machines"], ["list"]),
+    // From which boot images machines start there.
+    rule("machine.openshift.io", ["machinesets"], ["list", "watch"]),
     // The API server decides who may read the metrics.
     rule("authentication.k8s.io", ["tokenreviews"], ["create"]),
     rule("authorization.k8s.io", ["subjectaccessreviews"], ["create"]),
@@ -236,6 +241,8 @@ const controller: Rights = {
     rule("", ["configmaps"], ["list", "watch"], [objects.buildConfig]),
     // The OS images of the release.
     rule("", ["configmaps"], ["list", "watch"], [objects.osImageConfigMap]),
+    // The boot images of the release.
+    rule("", ["configmaps"], ["list", "watch"], [objects.bootImages]),
   ],
 };
 
@@ -370,22 +377,26 @@ const configServer: Rights = {
   elsewhere: { [joinNamespace]: [rule("", ["serviceaccounts/token"], ["create"])] },
 };
 
+const apiVersion = `${rbac}/v1`;
+const subjectsOf = (account: string) => [{ kind: "ServiceAccount", name: account, namespace }];
+
+/** A component's rights in one namespace. */
+function within(where: string, name: string, rules: readonly Rule[]): readonly KubeObject[] {
+  if (rules.length === 0) return [];
+  const manifests = [
+    { apiVersion, kind: "Role", metadata: { name, namespace: where }, rules },
+    {
+      apiVersion,
+      kind: "RoleBinding",
+      metadata: { name, namespace: where },
+      roleRef: { apiGroup: rbac, kind: "Role", name },
+      subjects: subjectsOf(name),
+    },
+  ];
+  return manifests as unknown as readonly KubeObject[];
+}
+
 function manifestsOf({ account: name, everywhere, inOwnNamespace, elsewhere = {} }: Rights): readonly KubeObject[] {
-  const apiVersion = `${rbac}/v1`;
-  const subjects = [{ kind: "ServiceAccount", name, namespace }];
-  const within = (where: string, rules: readonly Rule[]) =>
-    rules.length === 0
-      ? []
-      : [
-          { apiVersion, kind: "Role", metadata: { name, namespace: where }, rules },
-          {
-            apiVersion,
-            kind: "RoleBinding",
-            metadata: { name, namespace: where },
-            roleRef: { apiGroup: rbac, kind: "Role", name },
-            subjects,
-          },
-        ];
   const manifests = [
     { apiVersion: "v1", kind: "ServiceAccount", metadata: { name, namespace } },
     { apiVersion, kind: "ClusterRole", metadata: { name }, rules: everywhere },
@@ -394,15 +405,46 @@ function manifestsOf({ account: name, everywhere, inOwnNamespace, elsewhere = {}
       kind: "ClusterRoleBinding",
       metadata: { name },
       roleRef: { apiGroup: rbac, kind: "ClusterRole", name },
-      subjects,
+      subjects: subjectsOf(name),
     },
-    ...Object.entries({ [namespace]: inOwnNamespace, ...elsewhere }).flatMap(([where, rules]) => within(where, rules)),
+    ...Object.entries({ [namespace]: inOwnNamespace, ...elsewhere }).flatMap(([where, rules]) =>
+      within(where, name, rules),
+    ),
   ];
   return manifests as unknown as readonly KubeObject[];
 }
 
 /** Account, roles and bindings of the operator itself. */
 export const operatorRights = (): readonly KubeObject[] => manifestsOf(operator);
+
+/** What the operator does in the namespace of the machine API. */
+const operatorAtMachineApi: readonly Rule[] = [
+  // User data of each pool: administrators choose the names of pools. It reads none.
+  rule("", ["secrets"], apply),
+  rule(rbac, ["roles", "rolebindings"], ["get"], [objects.operator, objects.controller]),
+];
+
+/** What the controller does there. */
+const controllerAtMachineApi: readonly Rule[] = [
+  // Their boot images.
+  rule("machine.openshift.io", ["machinesets"], ["patch"]),
+  // User data of the installer, which the boot images of the release must be able to read.
+  rule(
+    "",
+    ["secrets"],
+    ["get", "patch"],
+    ["master", "worker", "arbiter"].map((role) => `${role}-user-data`),
+  ),
+];
+
+/**
+ * The rights in the namespace of the machine API, which only some clusters have: an administrator applies them there, beside
+ * those of {@link suiteRights}.
+ */
+export const machineApiRights = (): readonly KubeObject[] => [
+  ...within(machineNamespace, objects.operator, operatorAtMachineApi),
+  ...within(machineNamespace, objects.controller, controllerAtMachineApi),
+];
 
 /** Accounts, roles and bindings of the components. */
 export const componentRights = (): readonly KubeObject[] =>
@@ -414,7 +456,6 @@ export const componentRights = (): readonly KubeObject[] =>
  */
 export function bootstrapRights(): readonly KubeObject[] {
   const name = made.nodeBootstrapper;
-  const apiVersion = `${rbac}/v1`;
   const manifests = [
     {
       apiVersion,
@@ -433,7 +474,7 @@ export function bootstrapRights(): readonly KubeObject[] {
   return manifests as unknown as readonly KubeObject[];
 }
 
-/** All rights of the suite. The installation creates them; the operator only compares them. */
+/** All rights of the suite on every cluster. The installation creates them; the operator only compares them. */
 export const suiteRights = (): readonly KubeObject[] => [
   ...operatorRights(),
   ...componentRights(),

@@ -100,10 +100,23 @@ export const operatorRules: readonly Section[] = [
         "The operator installs the config server, and the OS builder while some pool boots images.",
         tests("scenario-images-1", "attack-pods-1"),
       ),
-      skip(
+      same(
         "C8.1 user data",
-        "The operator does not create Secrets with pointer configurations.",
-        "they belong to the machine API; `mco token create --pointer` prints one for machines of any other origin",
+        "Each pool has a Secret POOL-user-data-managed with its pointer configuration in openshift-machine-api, which follows the config server's authority and address.",
+        tests("managed-user-data-1", "managed-user-data-2", "managed-user-data-3"),
+        tests("operator-user-data-1"),
+      ),
+      ours(
+        "C8.1 no machine API",
+        "A cluster without that namespace has no user data, needs no rights for it, and reports nothing.",
+        tests("managed-user-data-4"),
+        tests("operator-user-data-2"),
+      ),
+      better(
+        "C27",
+        "C8.1 foreign user data",
+        "User data of unexpected form or of somebody else stays, and is reported with the remedy; other pools do not wait for it.",
+        tests("operator-user-data-3"),
       ),
     ],
   },
@@ -173,10 +186,15 @@ export const operatorRules: readonly Section[] = [
         tests("operator-8"),
         tests("node-json-logger-1"),
       ),
-      ours(
+      same(
         "C8.4 boot images",
-        "Boot images are not managed; a condition reports that to administrators who request it.",
-        tests("operator-machine-configuration-status-3"),
+        "On AWS and GCP all MachineSets are managed unless the administrator says otherwise; an empty list takes all of them out.",
+        tests("operator-machine-configuration-status-7", "operator-boot-image-managers-1"),
+      ),
+      ours(
+        "C8.4 boot images elsewhere",
+        "Boot images of other platforms and of control-plane machine sets are not managed; a condition reports that to administrators who request it.",
+        tests("operator-machine-configuration-status-3", "operator-boot-image-managers-1", "boot-images-8"),
       ),
       same(
         "C8.4 skew",
@@ -275,6 +293,71 @@ export const operatorRules: readonly Section[] = [
         "C10.2 settle",
         "Machines get them once they have been stable for a minute, without a sleeping task.",
         tests("operator-9"),
+      ),
+    ],
+  },
+  {
+    id: "C11",
+    title: "Boot images of MachineSets",
+    rows: [
+      same(
+        "C11 target",
+        "A set gets the boot image of the release for its platform, region and architecture.",
+        tests("operator-decide-boot-image-1", "operator-decide-boot-image-2", "operator-decide-boot-image-3"),
+        tests("operator-decide-boot-image-4", "boot-images-1"),
+      ),
+      same(
+        "C11 selection",
+        "The mode Partial selects sets by their labels.",
+        tests("operator-boot-image-managers-2", "boot-images-4"),
+      ),
+      same(
+        "C11 left alone",
+        "Sets of other owners, streams and systems, and sets of an unknown architecture or with an image of their own, keep theirs.",
+        tests("operator-decide-boot-image-5", "operator-decide-boot-image-6", "operator-decide-boot-image-9"),
+      ),
+      ours(
+        "C11 known AMIs",
+        "An AMI is replaced if the release has it, the suite gave it, or an administrator vouches for it: the controller needs no credentials of the cloud.",
+        tests("operator-decide-boot-image-7", "boot-images-2"),
+      ),
+      ours(
+        "C11 patch",
+        "Only the boot image is patched, if it is still the one that was read.",
+        tests("operator-decide-boot-image-1", "operator-decide-boot-image-2", "boot-images-1"),
+      ),
+      ours(
+        "C11 set back",
+        "What somebody sets back is not written a second time; the set itself notes what it got, so that no restart forgets it.",
+        tests("operator-decide-boot-image-8", "boot-images-3"),
+      ),
+      same(
+        "C11 waits",
+        "Boot images wait until the upgrade is over and the control plane has its configuration.",
+        tests("operator-boot-image-report-1", "boot-images-5"),
+      ),
+      better(
+        "C27",
+        "C11 user data",
+        "User data of Ignition 2 is upgraded first; user data of unexpected form keeps the boot image, and is reported.",
+        tests("operator-user-data-stub-1", "operator-user-data-stub-2", "operator-user-data-stub-3"),
+        tests("boot-images-6"),
+      ),
+      better(
+        "C19",
+        "C11 conditions",
+        "Two conditions count the sets and name those that keep their boot image, with the reason and the remedy; conditions of other writers stay.",
+        tests("operator-boot-image-report-2", "boot-images-2", "operator-explain-boot-images-1"),
+      ),
+      ours(
+        "C11 unreadable",
+        "A ConfigMap that is missing or cannot be read changes nothing, and is reported.",
+        tests("operator-boot-image-stream-1", "operator-boot-image-stream-2", "boot-images-7"),
+      ),
+      skip(
+        "C11 other platforms",
+        "Boot images on vSphere and Azure, and of marketplaces, are not managed.",
+        "they need the credentials of the cloud: to build templates, or to look for images",
       ),
     ],
   },

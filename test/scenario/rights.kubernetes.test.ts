@@ -40,10 +40,13 @@ function isAskedWithin({ verb, resource }: { readonly verb: string; readonly res
 }
 
 /** Rights that only other clusters make use of. */
-function isForOtherClusters({ resource }: { readonly resource: string }): boolean {
+function isForOtherClusters({ account, resource }: { readonly account: string; readonly resource: string }): boolean {
   // Machines on loopback are no endpoints of a Service: there the controller is reached by its address. Only OpenShift has
   // a machine API.
-  return resource === "services" || resource === "machines";
+  return (
+    ["services", "machines", "machinesets"].includes(resource) ||
+    (account === names.objects.controller && resource === "machineconfigurations/status")
+  );
 }
 
 /** The config server may see a pool before the operator has given it that pool's account: it asks again. */

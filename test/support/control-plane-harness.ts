@@ -141,7 +141,10 @@ export class Harness extends VirtualHarness {
   }
 
   /** Starts the controllers; a second start is a second process, which leads once the first is stopped. */
-  start(identity = "test", more: Partial<Pick<ControllerOptions, "admission" | "images">> = {}): AbortController {
+  start(
+    identity = "test",
+    more: Partial<Pick<ControllerOptions, "admission" | "images" | "architecture">> = {},
+  ): AbortController {
     const stopping = new AbortController();
     const kube = this.cluster.client((request, signal) => this.intercept(this.cluster.transport)(request, signal));
     const ports = { clock: this.kernel.clock, random: this.kernel.random, log: silentLogger, journal: this.journal };

@@ -80,6 +80,7 @@ export const eventForms = {
 /** Reports that belong to no chapter: an Event and a log line, but no journal line. */
 export const notices = {
   // controller
+  BootImageUpdated: "Normal",
   SelectingAll: "Warning",
   SettingsApplied: "Normal",
   SettingsRefused: "Warning",

@@ -118,7 +118,12 @@ export interface CredentialProviderConfig extends KubeObject {
 
 export interface ClusterVersion extends KubeObject {
   readonly status?: {
-    readonly desired?: { readonly image?: string; readonly version?: string };
+    readonly desired?: {
+      readonly image?: string;
+      readonly version?: string;
+      /** `Multi` where machines of several architectures can run; else absent. */
+      readonly architecture?: string;
+    };
     /** The newest first. */
     readonly history?: readonly { readonly state?: string; readonly version?: string }[];
   };
@@ -169,6 +174,21 @@ export interface Machine extends KubeObject {
   };
 }
 
+/** Machines of one form: openshift/api machine/v1beta1/types_machineset.go (master). */
+export interface MachineSet extends KubeObject {
+  readonly spec?: {
+    readonly template?: {
+      readonly metadata?: { readonly labels?: Readonly<Record<string, string>> };
+      /** Its value is of the platform's own form. */
+      readonly spec?: { readonly providerSpec?: { readonly value?: unknown } };
+    };
+  };
+  readonly status?: {
+    /** Which API the set is written by, where a cluster moves from one to another. */
+    readonly authoritativeAPI?: string;
+  };
+}
+
 /** Singletons of group config.openshift.io are named `cluster`. */
 export const openshift = {
   Infrastructure: resource<Infrastructure>(`${configGroup}/v1`, "Infrastructure", "infrastructures", "Cluster"),
@@ -214,4 +234,5 @@ export const openshift = {
     "Cluster",
   ),
   Machine: resource<Machine>("machine.openshift.io/v1beta1", "Machine", "machines", "Namespaced"),
+  MachineSet: resource<MachineSet>("machine.openshift.io/v1beta1", "MachineSet", "machinesets", "Namespaced"),
 } as const;

@@ -16,6 +16,18 @@ import { version } from "../version.ts";
 const seconds = (text: string | undefined, name: string) =>
   text === undefined ? {} : { [name]: countOf(text, `--${name}`, 1, 3600) };
 
+/** Kubernetes' names of the architectures that Node.js runs on. */
+const architectures: Readonly<Record<string, string>> = {
+  x64: "amd64",
+  arm64: "arm64",
+  ppc64: "ppc64le",
+  s390x: "s390x",
+};
+const architectureHere = (name: string) => {
+  const architecture = architectures[name];
+  return architecture === undefined ? {} : { architecture };
+};
+
 export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = readArguments(
     args,
@@ -77,6 +89,7 @@ export async function run(args: readonly string[]): Promise<number> {
             identity: processIdentity("controller"),
             version,
             lease,
+            ...architectureHere(process.arch),
             images: (settings) =>
               imageStore({ ...settings, wire: wire.send, clock: ports.clock, random: ports.random }),
             ...(admission === undefined ? {} : { admission: admissionInThreads(workerThreads(), admission) }),

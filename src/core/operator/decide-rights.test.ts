@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { machineNamespace } from "../../api/names.ts";
 import type { KubeObject } from "../../api/schema/object.ts";
 import { type Right, decideRights } from "./decide-rights.ts";
 
@@ -58,6 +59,20 @@ describe("decideRights", () => {
       { needed, found: role([]) },
     ];
     expect(decideRights(rights).verdict).toBe("outdated");
+  });
+
+  test("where those at the machine API are wrong, the remedy is the file of these [operator-decide-rights-1]", () => {
+    const ofMachineApi = { ...needed, kind: "Role", metadata: { name: "operator", namespace: machineNamespace } };
+    const right: Right = { needed: ofMachineApi, found: "absent" };
+    const told = (rights: readonly Right[]) => {
+      const decision = decideRights(rights);
+      return decision.verdict === "outdated" ? decision.message : decision.verdict;
+    };
+    const files = "kubectl apply -f install/machine-api.yaml";
+    expect(told([right])).toMatch(new RegExp(`Role openshift-machine-api/operator is missing.*${files}$`));
+    expect(told([right, { needed, found: "absent" }])).toMatch(
+      /kubectl apply -f install\/namespace.yaml -f install\/rights.yaml -f install\/machine-api.yaml$/,
+    );
   });
 
   test("names the remedy, and not more objects than help", () => {

@@ -1,4 +1,5 @@
-import type { KubeObject } from "../../api/schema/object.ts";
+import { machineNamespace } from "../../api/names.ts";
+import { type KubeObject, keyOf } from "../../api/schema/object.ts";
 import { listText } from "../text/list-text.ts";
 import { equalValues } from "../../ignition/canonical.ts";
 
@@ -17,8 +18,17 @@ export type RightsDecision =
   | { readonly verdict: "unreadable"; readonly message: string };
 
 /** Files of `install/` that bring the rights, with the namespaces that they lie in. */
-export const rightsRemedy =
-  "an administrator mends it with: kubectl apply -f install/namespace.yaml -f install/rights.yaml";
+const filesOfSuite = ["namespace.yaml", "rights.yaml"] as const;
+/** For clusters with the machine API, whose namespace is not the suite's. */
+const fileOfMachineApi = "machine-api.yaml";
+const remedyBy = (files: readonly string[]) =>
+  `an administrator mends it with: kubectl apply ${files.map((file) => `-f install/${file}`).join(" ")}`;
+
+/** What an administrator does where rights differ. */
+export const rightsRemedy = remedyBy(filesOfSuite);
+/** What an administrator does where the operator lacks its rights in the namespace of the machine API. */
+export const machineApiRemedy = remedyBy([fileOfMachineApi]);
+
 /** More names add nothing: the remedy is the same for all of them. */
 const mostNamed = 5;
 
@@ -28,19 +38,31 @@ const mostNamed = 5;
  */
 export function decideRights(rights: readonly Right[]): RightsDecision {
   const wrong = rights.flatMap(({ needed, found }) => {
-    const name = `${needed.kind} ${needed.metadata.name}`;
-    if (found === "absent") return [`${name} is missing`];
-    if (found === "refused") return [`${name} may not be read`];
-    return equalValues(grantOf(needed), grantOf(found)) ? [] : [`${name} differs`];
+    const how = howItDiffers(needed, found);
+    return how === undefined ? [] : [{ needed, text: `${needed.kind} ${keyOf(needed)} ${how}` }];
   });
   if (wrong.length === 0) return { verdict: "current" };
+  const isOfMachineApi = ({ needed }: Pick<Right, "needed">) => needed.metadata.namespace === machineNamespace;
+  const files = [
+    ...(wrong.every(isOfMachineApi) ? [] : filesOfSuite),
+    ...(wrong.some(isOfMachineApi) ? [fileOfMachineApi] : []),
+  ];
   const isUnread = rights.every(
     ({ needed, found }) => found === "refused" || (found !== "absent" && equalValues(grantOf(needed), grantOf(found))),
   );
   return {
     verdict: isUnread ? "unreadable" : "outdated",
-    message: `the rights of the suite are not those of this version (${listText(wrong, mostNamed)}); ${rightsRemedy}`,
+    message: `the rights of the suite are not those of this version (${listText(
+      wrong.map(({ text }) => text),
+      mostNamed,
+    )}); ${remedyBy(files)}`,
   };
+}
+
+function howItDiffers(needed: KubeObject, found: Right["found"]): string | undefined {
+  if (found === "absent") return "is missing";
+  if (found === "refused") return "may not be read";
+  return equalValues(grantOf(needed), grantOf(found)) ? undefined : "differs";
 }
 
 /** The part of a role or binding that says who may do what. */

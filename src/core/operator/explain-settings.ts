@@ -12,6 +12,7 @@ import {
 import { type Condition, conditionOf, timestampOf } from "../../api/schema/object.ts";
 import type { SettingsObject } from "../kubelet/decide-generated.ts";
 import { isGeneratedName } from "../kubelet/generated-names.ts";
+import { bootImageConditions, bootImageReasons } from "./boot-image-report.ts";
 import { healthReasonKey, healthTypes, keepingTypes } from "./health.ts";
 import { type Facts, renderRefusal } from "../pool/pool-queries.ts";
 import { logOf } from "../preview/explain.ts";
@@ -168,8 +169,12 @@ export function healthRemedies(
 /** What settings of the suite itself ask for. */
 function settingTodo({ type, status, reason }: Condition): readonly string[] {
   const { configServerInsecure } = machineConfigurationConditions;
-  if (type === "BootImageUpdateDegraded" && status === "True")
-    return ["set selection.mode of each of spec.managedBootImages.machineManagers to None"];
+  if (type === bootImageConditions.degraded && status === "True")
+    return reason === bootImageReasons.unsupported
+      ? [
+          "set selection.mode of each of spec.managedBootImages.machineManagers to None, for those that the message names",
+        ]
+      : [`${type}: do for each of the named MachineSets what the message says behind it`];
   if (type !== configServerInsecure) return [];
   if (reason === "NotUnderstood")
     return [`set the annotation ${annotations.configServerAccess} to required or insecure, or remove it`];
@@ -209,6 +214,9 @@ export function explainMachineConfiguration(configuration: MachineConfiguration,
     sections: section("Conditions", conditions.map(conditionText)),
     next: [
       ...remedies.flatMap(({ next }) => next),
+      ...conditions.flatMap(({ type, status }) =>
+        type === bootImageConditions.progressing && status === "True" ? [`${type}: it continues on its own`] : [],
+      ),
       ...(isSeen
         ? []
         : ["the operator takes the settings on by itself; if it does not: mco explain co/machine-config"]),

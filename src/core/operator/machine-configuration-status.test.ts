@@ -97,6 +97,39 @@ describe("the settings in force", () => {
   );
 
   test.for([
+    { title: "nothing", asked: undefined, is: "All" },
+    { title: "All", asked: "All", is: "All" },
+    { title: "None", asked: "None", is: "None" },
+  ] as const)(
+    "boot images: where MachineSets can follow the release, $title that is written means $is, and the conditions are the controller's [operator-machine-configuration-status-7]",
+    ({ asked, is }) => {
+      const machineSets = (mode: "All" | "None") => ({
+        resource: "machinesets" as const,
+        apiGroup: "machine.openshift.io" as const,
+        selection: { mode },
+      });
+      const spec = asked === undefined ? {} : { managedBootImages: { machineManagers: [machineSets(asked)] } };
+      const api = { platform: "AWS", hasMachineSets: true };
+      const first = machineConfigurationStatus(settings(spec), now, api);
+      expect(first.managedBootImagesStatus).toEqual({ machineManagers: [machineSets(is)] });
+      expect(conditionOf(first.conditions, "BootImageUpdateDegraded")).toMatchObject({ status: "False", reason: "NA" });
+      const ofController = {
+        type: "BootImageUpdateDegraded",
+        status: "True",
+        reason: "Failing",
+        message: "m",
+        lastTransitionTime: "2029-01-01T00:00:00Z",
+      } as const;
+      const before = settings(spec, { status: { conditions: [ofController] } });
+      expect(machineConfigurationStatus(before, now, api).conditions).toContainEqual(ofController);
+      // Without MachineSets, nothing keeps it up to date.
+      expect(
+        conditionOf(machineConfigurationStatus(before, now).conditions, "BootImageUpdateDegraded")?.reason,
+      ).not.toBe("Failing");
+    },
+  );
+
+  test.for([
     { title: "nothing that is said", annotation: undefined, status: "False", reason: "CredentialsRequired", says: [] },
     { title: "required", annotation: "required", status: "False", reason: "CredentialsRequired", says: [] },
     {

@@ -4,10 +4,12 @@ import { withTransition } from "../../api/schema/conditions.ts";
 import { type Condition, conditionOf } from "../../api/schema/object.ts";
 import { configServerAccess } from "../join/config-server.ts";
 import { mergePolicies } from "../config/disruption-policy.ts";
+import { type MachineApi, bootImagePlatform, effectiveManagers, noMachineApi } from "./boot-image-managers.ts";
+import { bootImageConditions, bootImageReasons } from "./boot-image-report.ts";
 
 type Status = NonNullable<MachineConfiguration["status"]>;
 
-/** Managers of machines that can be asked for, as far as they are looked at. */
+/** A condition before it has a time. */
 interface Said {
   readonly type: string;
   readonly is: boolean;
@@ -33,33 +35,28 @@ function accessSaid(metadata: MachineConfiguration["metadata"]): Omit<Said, "typ
   };
 }
 
-const machineSets = { resource: "machinesets", apiGroup: "machine.openshift.io", selection: { mode: "None" } } as const;
-
 /**
- * The suite's effective settings. The suite manages no boot images, and enforces no skew of theirs unless the
- * administrator states one by hand; a condition reports requests for more. Fields
+ * The suite's effective settings. Boot images of MachineSets follow the release on platforms where that is possible; elsewhere a
+ * condition reports requests for it. No skew of boot images is enforced unless the administrator states one by hand. Fields
  * and defaults: openshift/machine-config-operator pkg/operator/sync.go, pkg/apihelpers/apihelpers.go (main).
  *
- * @param now milliseconds since the epoch; moves only the time of transitions.
+ * @param now milliseconds since the epoch; moves only the time of transitions. @param api the machine API of the cluster.
  */
-export function machineConfigurationStatus({ spec, status, metadata }: MachineConfiguration, now: number): Status {
-  const asked = (spec.managedBootImages?.machineManagers ?? []).filter(({ selection }) => selection.mode !== "None");
+export function machineConfigurationStatus(
+  { spec, status, metadata }: MachineConfiguration,
+  now: number,
+  api: MachineApi = noMachineApi,
+): Status {
+  const { managers, unsupported } = effectiveManagers(spec.managedBootImages?.machineManagers, api);
   const { mode, manual } = spec.bootImageSkewEnforcement ?? {};
-  const message =
-    asked.length === 0
-      ? ""
-      : `boot images of ${asked.map(({ resource, apiGroup }) => `${resource}.${apiGroup}`).join(", ")} are not managed on this cluster; set their selection mode to None`;
   const before = (status?.conditions ?? []) as readonly Condition[];
   const condition = ({ type, is, reason, says }: Said): Condition =>
     withTransition(conditionOf(before, type), { type, status: is ? "True" : "False", reason, message: says }, now);
   const own = [
-    condition({ type: "BootImageUpdateProgressing", is: false, reason: "NA", says: "" }),
-    condition({
-      type: "BootImageUpdateDegraded",
-      is: asked.length > 0,
-      reason: asked.length > 0 ? "NotSupported" : "NA",
-      says: message,
-    }),
+    ...aboutBootImages(unsupported)
+      // Where boot images are managed, these are the controller's, once they are there.
+      .filter(({ type }) => bootImagePlatform(api) === undefined || conditionOf(before, type) === undefined)
+      .map(condition),
     condition({ type: machineConfigurationConditions.configServerInsecure, ...accessSaid(metadata) }),
   ];
   return {
@@ -75,8 +72,25 @@ export function machineConfigurationStatus({ spec, status, metadata }: MachineCo
         NonNullable<Status["nodeDisruptionPolicyStatus"]>["clusterPolicies"]
       >,
     },
-    managedBootImagesStatus: { machineManagers: [machineSets] },
+    managedBootImagesStatus: { machineManagers: managers },
     bootImageSkewEnforcementStatus:
       mode === "Manual" ? { mode, ...(manual === undefined ? {} : { manual }) } : { mode: "None" },
   };
+}
+
+/** What a cluster without managed boot images says about them. */
+function aboutBootImages(unsupported: ReturnType<typeof effectiveManagers>["unsupported"]): readonly Said[] {
+  const { none, unsupported: notSupported } = bootImageReasons;
+  const names = unsupported.map(({ resource, apiGroup }) => `${resource}.${apiGroup}`).join(", ");
+  return [
+    { type: bootImageConditions.progressing, is: false, reason: none, says: "" },
+    names === ""
+      ? { type: bootImageConditions.degraded, is: false, reason: none, says: "" }
+      : {
+          type: bootImageConditions.degraded,
+          is: true,
+          reason: notSupported,
+          says: `boot images of ${names} are not managed on this cluster; set their selection mode to None`,
+        },
+  ];
 }

@@ -3,6 +3,7 @@ import type { KubeObject, Resource } from "../../api/schema/object.ts";
 import { type Right, type RightsDecision, decideRights } from "../../core/operator/decide-rights.ts";
 import { isForbidden } from "../../kube/kube-error.ts";
 import { applyAll, reapplyMs } from "../apply-manifest.ts";
+import { hasMachineApi } from "../cluster-sources.ts";
 import { gate } from "../manifests.ts";
 import {
   type OperatorTask,
@@ -12,7 +13,8 @@ import {
   passingMs,
   progressing,
 } from "../operator-task.ts";
-import { suiteRights } from "../rights.ts";
+import { watchMachineApi } from "../operator-watches.ts";
+import { machineApiRights, suiteRights } from "../rights.ts";
 
 const compared: readonly Resource[] = [
   kubernetes.ClusterRole,
@@ -27,12 +29,14 @@ const applied: readonly Resource[] = [
 
 /**
  * The rights of the components. `install/` contains their accounts, roles and bindings; the operator compares them with
- * what it needs, and cannot write them. It does not watch them, but reads them again at intervals.
+ * what it needs, and cannot write them. It does not watch them, but reads them again at intervals, and once the cluster has
+ * got a machine API, where the suite needs rights, too.
  */
 export const componentRightsTask: OperatorTask<readonly Right[] | "read before", RightsDecision> = {
   name: "RBAC",
-  watches: [],
-  observe: async (context) => (isRecent(context) ? "read before" : Promise.all(neededRights().map(foundIn(context)))),
+  watches: [watchMachineApi],
+  observe: async (context) =>
+    isRecent(context) ? "read before" : Promise.all(neededRights(context).map(foundIn(context))),
   decide: (rights) => (rights === "read before" ? { verdict: "current" } : decideRights(rights)),
 
   async perform(decision, context) {
@@ -41,11 +45,20 @@ export const componentRightsTask: OperatorTask<readonly Right[] | "read before",
   },
 };
 
-const isRecent = ({ clock, memory: { rightsCurrentSince } }: TaskContext): boolean =>
-  rightsCurrentSince !== undefined && clock.monotonic() - rightsCurrentSince < reapplyMs;
+/** Not where the cluster has got a machine API since. */
+const isRecent = (context: TaskContext): boolean => {
+  const { rightsCurrentSince, hadMachineApi } = context.memory;
+  return (
+    rightsCurrentSince !== undefined &&
+    context.clock.monotonic() - rightsCurrentSince < reapplyMs &&
+    hadMachineApi === hasMachineApi(context)
+  );
+};
 
-const neededRights = (): readonly KubeObject[] =>
-  suiteRights().filter(({ kind }) => compared.some((resource) => resource.kind === kind));
+const neededRights = (context: TaskContext): readonly KubeObject[] =>
+  [...suiteRights(), ...(hasMachineApi(context) ? machineApiRights() : [])].filter(({ kind }) =>
+    compared.some((resource) => resource.kind === kind),
+  );
 
 const foundIn =
   ({ kube, signal }: TaskContext) =>
@@ -60,7 +73,9 @@ const foundIn =
     }
   };
 
-function resultOf(decision: RightsDecision, { clock, memory }: TaskContext): TaskResult {
+function resultOf(decision: RightsDecision, context: TaskContext): TaskResult {
+  const { clock, memory } = context;
+  memory.hadMachineApi = hasMachineApi(context);
   if (decision.verdict !== "unreadable") memory.rightsRefusedSince = undefined;
   switch (decision.verdict) {
     case "current":

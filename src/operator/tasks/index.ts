@@ -16,6 +16,7 @@ import { networkPoliciesTask } from "./network-policies.ts";
 import { osBuilder } from "./os-builder.ts";
 import { requiredPoolsTask } from "./required-pools.ts";
 import { stateController } from "./state-controller.ts";
+import { userData } from "./user-data.ts";
 
 /** All tasks of the operator, in the order of a pass: later tasks depend on earlier ones. */
 export const operatorTasks: readonly RunnableTask[] = [
@@ -29,6 +30,7 @@ export const operatorTasks: readonly RunnableTask[] = [
   runnable(kubeconfigAuthorities),
   runnable(configServer),
   runnable(controllerConfig),
+  runnable(userData),
   runnable(machineConfigDaemon),
   runnable(stateController),
   runnable(admissionPoliciesTask),

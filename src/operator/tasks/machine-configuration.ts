@@ -1,14 +1,17 @@
 import { MachineConfiguration } from "../../api/kinds/machine-configuration.ts";
 import { fieldManagers, objects } from "../../api/names.ts";
+import type { MachineApi } from "../../core/operator/boot-image-managers.ts";
 import { machineConfigurationStatus } from "../../core/operator/machine-configuration-status.ts";
 import { equalValues } from "../../ignition/canonical.ts";
 import { updateObject } from "../../kube/kube-client.ts";
+import { observeMachineApi } from "../cluster-sources.ts";
 import { logLevelOf, settingsIn } from "../operator-options.ts";
 import { type OperatorTask, taskDone, progressing } from "../operator-task.ts";
-import { watchMachineConfigurations } from "../operator-watches.ts";
+import { watchMachineConfigurations, watchSources } from "../operator-watches.ts";
 
 interface View {
   readonly existing: MachineConfiguration | undefined;
+  readonly machineApi: MachineApi;
   /** Milliseconds since the epoch. */
   readonly now: number;
 }
@@ -16,21 +19,25 @@ interface View {
 type Decision =
   | { readonly do: "create" }
   | { readonly do: "nothing"; readonly existing: MachineConfiguration }
-  | { readonly do: "writeStatus"; readonly existing: MachineConfiguration };
+  | { readonly do: "writeStatus"; readonly existing: MachineConfiguration; readonly machineApi: MachineApi };
 
 const { machineConfiguration: name } = objects;
 
 /** The cluster's settings, and what they mean for machines. */
 export const machineConfiguration: OperatorTask<View, Decision> = {
   name: "MachineConfiguration",
-  watches: [watchMachineConfigurations],
-  observe: (context) => ({ existing: settingsIn(context), now: context.clock.now() }),
+  watches: [watchMachineConfigurations, watchSources],
+  observe: (context) => ({
+    existing: settingsIn(context),
+    machineApi: observeMachineApi(context),
+    now: context.clock.now(),
+  }),
 
-  decide({ existing, now }) {
+  decide({ existing, machineApi, now }) {
     if (existing === undefined) return { do: "create" };
-    return equalValues(existing.status, machineConfigurationStatus(existing, now))
+    return equalValues(existing.status, machineConfigurationStatus(existing, now, machineApi))
       ? { do: "nothing", existing }
-      : { do: "writeStatus", existing };
+      : { do: "writeStatus", existing, machineApi };
   },
 
   async perform(decision, { kube, clock, signal, options }) {
@@ -53,7 +60,7 @@ export const machineConfiguration: OperatorTask<View, Decision> = {
           MachineConfiguration,
           { name },
           (live) => {
-            const status = machineConfigurationStatus(live, clock.now());
+            const status = machineConfigurationStatus(live, clock.now(), decision.machineApi);
             return equalValues(live.status, status) ? undefined : { status };
           },
           { subresource: "status", owner, signal, cached: decision.existing },

@@ -1,0 +1,136 @@
+import { describe, expect, test } from "vitest";
+import { installed, lookedAgain, startOperator, until } from "../../test/support/operator-harness.ts";
+import { ClusterOperator } from "../api/foreign/cluster-operator.ts";
+import { type Secret, kubernetes } from "../api/foreign/kubernetes.ts";
+import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
+import { MachineConfiguration } from "../api/kinds/machine-configuration.ts";
+import { annotations, labels, machineNamespace, namespace, objects } from "../api/names.ts";
+import { type KubeObject, type Resource, conditionOf } from "../api/schema/object.ts";
+import { encodeDataUrl } from "../ignition/data-url.ts";
+import type { KubeClient } from "../kube/kube-client.ts";
+import { machineApiRights } from "./rights.ts";
+
+const operatorAccount = {
+  name: `system:serviceaccount:${namespace}:${objects.operator}`,
+  groups: ["system:serviceaccounts", `system:serviceaccounts:${namespace}`, "system:authenticated"],
+};
+const address = "join.example.com:22623";
+
+/** The namespace of the machine API, and what an administrator applies there. */
+async function machineApi(kube: KubeClient, { withRights = true } = {}): Promise<void> {
+  await kube.create(kubernetes.Namespace, {
+    apiVersion: "v1",
+    kind: "Namespace",
+    metadata: { name: machineNamespace },
+  });
+  if (withRights) await giveRights(kube);
+}
+
+async function giveRights(kube: KubeClient): Promise<void> {
+  for (const manifest of machineApiRights()) {
+    const resource: Resource<KubeObject> = manifest.kind === "Role" ? kubernetes.Role : kubernetes.RoleBinding;
+    await kube.apply(resource, manifest, { owner: "administrator", force: true });
+  }
+}
+
+const atAddress = async (kube: KubeClient) => {
+  await until(kube, MachineConfiguration, { name: objects.machineConfiguration }, () => true);
+  await kube.patch(
+    MachineConfiguration,
+    { name: objects.machineConfiguration },
+    { type: "merge", body: { metadata: { annotations: { [annotations.configServerAddress]: address } } } },
+  );
+};
+
+/** Waits for a pool's user data. */
+const userDataOf = (kube: KubeClient, pool: string, isWanted: (text: string, secret: Secret) => boolean) =>
+  until(kube, kubernetes.Secret, { name: `${pool}-user-data-managed`, namespace: machineNamespace }, (secret) =>
+    isWanted(atob(secret.data?.["userData"] ?? ""), secret),
+  );
+
+/** Waits until the suite is degraded for a reason, and returns the message. */
+const degraded = async (kube: KubeClient, reason: string) => {
+  const { status } = await until(kube, ClusterOperator, { name: objects.clusterOperator }, (operator) => {
+    const condition = conditionOf(operator.status?.conditions, "Degraded");
+    return condition?.status === "True" && condition.reason === reason;
+  });
+  return conditionOf(status?.conditions, "Degraded")?.message;
+};
+const healthy = (kube: KubeClient) =>
+  until(
+    kube,
+    ClusterOperator,
+    { name: objects.clusterOperator },
+    ({ status }) => conditionOf(status?.conditions, "Degraded")?.status === "False",
+  );
+
+describe("user data for the machine API", () => {
+  test("is kept for each pool by the operator's own rights, and follows authority and address [operator-user-data-1]", async () => {
+    const { kube } = await startOperator((admin) => machineApi(admin), { account: operatorAccount });
+    await installed(kube);
+    await atAddress(kube);
+    const worker = await userDataOf(kube, "worker", (text) => text.includes(`https://${address}/config/worker`));
+    const pool = await kube.get(MachineConfigPool, { name: "worker" });
+    expect(worker.metadata).toMatchObject({
+      labels: { [labels.managedUserData]: "" },
+      ownerReferences: [{ kind: "MachineConfigPool", name: "worker", uid: pool?.metadata.uid }],
+    });
+    await userDataOf(kube, "master", (text) => text.includes(`https://${address}/config/master`));
+    const { data } = await until(
+      kube,
+      kubernetes.ConfigMap,
+      { name: objects.configServerCa, namespace },
+      (map) => map.data?.["ca-bundle.crt"] !== undefined,
+    );
+    const trusted = encodeDataUrl(data?.["ca-bundle.crt"] ?? "");
+    await userDataOf(kube, "worker", (text) => text.includes(trusted));
+    await kube.patch(
+      kubernetes.ConfigMap,
+      { name: objects.configServerCa, namespace },
+      { type: "merge", body: { data: { "ca-bundle.crt": "another" } } },
+    );
+    await userDataOf(kube, "worker", (text) => text.includes(encodeDataUrl("another")));
+  });
+
+  test("comes with the namespace: a cluster without it has none, and no error [operator-user-data-2]", async () => {
+    const { kube } = await startOperator(() => Promise.resolve(), { account: operatorAccount });
+    await installed(kube);
+    await atAddress(kube);
+    await lookedAgain(kube);
+    await healthy(kube);
+    expect((await kube.list(kubernetes.Secret, { namespace: machineNamespace })).items).toEqual([]);
+    await machineApi(kube, { withRights: false });
+    expect(await degraded(kube, "RightsOutdated")).toContain("kubectl apply -f install/machine-api.yaml");
+    await giveRights(kube);
+    await userDataOf(kube, "worker", (text) => text.includes(address));
+    await healthy(kube);
+  });
+
+  test("takes over what the reference's operator wrote, and tells what others did; other pools do not wait [operator-user-data-3]", async () => {
+    const secret = (pool: string, userData: string, owner: string, kube: KubeClient) =>
+      kube.apply(
+        kubernetes.Secret,
+        {
+          metadata: { name: `${pool}-user-data-managed`, namespace: machineNamespace },
+          type: "Opaque",
+          data: { userData: btoa(userData) },
+        },
+        { owner },
+      );
+    const { kube } = await startOperator(async (admin) => {
+      await machineApi(admin);
+      await secret("worker", "[]", "machine-config-operator", admin);
+      await secret("master", "no JSON", "somebody", admin);
+    });
+    await installed(kube);
+    await atAddress(kube);
+    await userDataOf(kube, "worker", (text) => text.includes(`https://${address}/config/worker`));
+    expect(await degraded(kube, "UserDataFailed")).toBe(
+      `UserData: the Secret ${machineNamespace}/master-user-data-managed does not hold the user data of this version, since it was written by somebody; delete the Secret, and the operator makes it`,
+    );
+    await userDataOf(kube, "master", (text) => text === "no JSON");
+    await kube.delete(kubernetes.Secret, { name: "master-user-data-managed", namespace: machineNamespace });
+    await userDataOf(kube, "master", (text) => text.includes(`https://${address}/config/master`));
+    await healthy(kube);
+  });
+});
