@@ -27,6 +27,7 @@ import { commands } from "../src/cli/commands.ts";
 import { commandHelp } from "../src/cli/help.ts";
 import { version } from "../src/cli/version.ts";
 import { suiteImage } from "../src/cluster/host/pod-worker.ts";
+import { kubernetesDeclarations } from "./kubernetes-declarations.ts";
 import { stockOsImage } from "../src/cluster/stock-os.ts";
 import { hostDrivers } from "../src/host/drivers.ts";
 import { fieldRules, mergeOrder } from "../src/core/config/merge-fields.ts";
@@ -315,6 +316,7 @@ const wanted: Record<string, string> = {
   "docs/reference/metrics.md": metrics(),
   ...crds(),
   ...install(),
+  "src/api/foreign/kubernetes-types.ts": kubernetesDeclarations(),
   "docs/errors.md": errors(),
   "docs/merge.md": merge(),
   "docs/reference/api-server.md": apiServerDifferences(),
