@@ -354,6 +354,12 @@ export const operatorRules: readonly Section[] = [
         "A ConfigMap that is missing or cannot be read changes nothing, and is reported.",
         tests("operator-boot-image-stream-1", "operator-boot-image-stream-2", "boot-images-7"),
       ),
+      ours(
+        "C11 joining",
+        "What a joining machine's request and its first boot say about its boot image is in metrics and books, and decides nothing.",
+        tests("join-boot-program-1", "server-answer-request-1", "server-tell-requests-7", "server-meter-1"),
+        tests("server-meter-2", "daemon-first-boot-9"),
+      ),
       skip(
         "C11 other platforms",
         "Boot images on vSphere and Azure, and of marketplaces, are not managed.",
