@@ -189,7 +189,7 @@ export const operatorRules: readonly Section[] = [
       same(
         "C8.4 boot images",
         "On AWS and GCP all MachineSets are managed unless the administrator says otherwise; an empty list takes all of them out.",
-        tests("operator-machine-configuration-status-7", "operator-boot-image-managers-1"),
+        tests("operator-machine-configuration-status-7", "operator-boot-image-managers-1", "operator-boot-images-1"),
       ),
       ours(
         "C8.4 boot images elsewhere",
