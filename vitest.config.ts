@@ -62,6 +62,7 @@ export default defineConfig({
     sequence: { sequencer: LongestFirst },
     testTimeout: 120_000,
     hookTimeout: 600_000,
+    setupFiles: ["test/support/each-file.ts"],
     reporters: ["default", "./hack/plain-reporter.ts"],
     projects: [
       { extends: true, test: { name: "parts", isolate: false, include: only(shared, "src/"), exclude: never } },

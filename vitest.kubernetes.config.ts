@@ -12,6 +12,7 @@ const each = {
   env: { MCO_TEST_API_SERVER: "kubernetes", MCO_AUDIT_FOLDER: auditFolder },
   testTimeout: 180_000,
   hookTimeout: 600_000,
+  setupFiles: ["test/support/each-file.ts"],
 };
 
 /** The tests that run on a real control plane: `make test-kubernetes`. Scenarios are the same files as in `make test`. */
@@ -33,7 +34,16 @@ export default defineConfig({
           sequence: { groupOrder: 1 },
         },
       },
-      { extends: true, test: { ...each, name: "rights", include: [rights], sequence: { groupOrder: 2 } } },
+      {
+        extends: true,
+        test: {
+          ...each,
+          name: "rights",
+          globalSetup: ["test/support/kubernetes/audit-folder.ts"],
+          include: [rights],
+          sequence: { groupOrder: 2 },
+        },
+      },
     ],
   },
 });

@@ -187,7 +187,7 @@ function cli(): string {
     ([name, command]) =>
       `## mco ${name}\n\n${command.kind === "process" ? "A process of the suite.\n\n" : ""}\`\`\`\n${commandHelp(name, command)}\`\`\`\n`,
   );
-  return `# Commands\n\nGenerated from \`src/cli/commands.ts\`. Exit codes: 0 fine, 1 failed, 64 the command line is not understood; \`plan\`: 0 nothing would change, 2 something would, 1 it cannot be applied.\n\n${entries.join("\n")}`;
+  return `# Commands\n\nGenerated from \`src/cli/commands.ts\`. Exit codes: 0 fine, 1 failed, 64 the command line is not understood, 141 the reader of its output ended first; \`plan\`: 0 nothing would change, 2 something would, 1 it cannot be applied.\n\n${entries.join("\n")}`;
 }
 
 function merge(): string {

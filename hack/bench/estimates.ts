@@ -1,21 +1,36 @@
 import { simulate } from "../../test/simulation/simulation.ts";
 import type { ScoredEstimate } from "../../test/simulation/estimate-score.ts";
 
-/** How estimates of one kind of run compare with what then happened. */
-export interface EstimateMetrics {
-  readonly seeds: number;
-  /** Estimates of ends of roll-outs that came to their end, and those for targets that a newer one overtook. */
+/** |likely end - end|: in milliseconds, and as a share of the time that was left. */
+export interface EstimateErrors {
+  readonly ms: { readonly median: number; readonly p90: number };
+  readonly share: { readonly median: number; readonly p90: number };
+}
+
+/** Estimates that were given when so many machines of the pool had the target. */
+export interface EstimateGroup {
   readonly scored: number;
-  readonly overtaken: number;
   /** Share of the ends, 0 to 1, that were within what the estimate said, before it and after it; a second either way. */
   readonly within: number;
   readonly before: number;
   readonly after: number;
-  /** |likely end - end| as a share of the time that was left, and in milliseconds: median and 90 of 100. */
-  readonly errorShare: { readonly median: number; readonly p90: number };
-  readonly errorMs: { readonly median: number; readonly p90: number };
+  readonly errors: EstimateErrors;
   /** Width of the interval, in milliseconds: median. */
   readonly widthMs: number;
+  /** What a stopwatch says at the same moments: time so far / machines done * machines left; absent: none is done. */
+  readonly stopwatch?: EstimateErrors;
+}
+
+/** How estimates of one kind of run compare with what then happened. */
+export interface EstimateMetrics {
+  readonly seeds: number;
+  /** Estimates for targets that a newer one overtook: nothing can be said of them. */
+  readonly overtaken: number;
+  readonly all: EstimateGroup;
+  /** No machine has the target yet, up to half of them, more than half. */
+  readonly none: EstimateGroup;
+  readonly half: EstimateGroup;
+  readonly most: EstimateGroup;
 }
 
 export interface EstimateRuns {
@@ -29,29 +44,52 @@ export interface EstimateRuns {
 const roundingMs = 1000;
 
 const at = (values: readonly number[], share: number): number =>
-  values.toSorted((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * share))] ?? Number.NaN;
+  values.toSorted((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * share))] ?? 0;
 
-function metricsOf(seeds: number, scored: readonly ScoredEstimate[], overtaken: number): EstimateMetrics {
+function errorsOf(
+  scored: readonly ScoredEstimate[],
+  likely: (one: ScoredEstimate) => number | undefined,
+): EstimateErrors | undefined {
+  const errors = scored.flatMap((one) => {
+    const foreseen = likely(one);
+    if (foreseen === undefined) return [];
+    const ms = Math.abs(one.ended - foreseen);
+    return [{ ms, share: ms / Math.max(roundingMs, one.ended - one.at) }];
+  });
+  if (errors.length === 0) return undefined;
+  const spread = (values: readonly number[]) => ({ median: at(values, 0.5), p90: at(values, 0.9) });
+  return { ms: spread(errors.map(({ ms }) => ms)), share: spread(errors.map(({ share }) => share)) };
+}
+
+const noErrors: EstimateErrors = { ms: { median: 0, p90: 0 }, share: { median: 0, p90: 0 } };
+
+function groupOf(scored: readonly ScoredEstimate[]): EstimateGroup {
   const share = (is: (one: ScoredEstimate) => boolean) => scored.filter(is).length / Math.max(1, scored.length);
   const before = share(({ ended, earliest }) => ended < earliest - roundingMs);
   const after = share(({ ended, latest }) => ended > latest + roundingMs);
-  const errors = scored.map(({ ended, likely }) => Math.abs(ended - likely));
-  const shares = scored.map(({ ended, likely, at: given }) => Math.abs(ended - likely) / Math.max(1000, ended - given));
+  const stopwatch = scored.every(({ naive }) => naive === undefined) ? undefined : errorsOf(scored, (one) => one.naive);
   return {
-    seeds,
     scored: scored.length,
-    overtaken,
     within: 1 - before - after,
     before,
     after,
-    errorShare: { median: at(shares, 0.5), p90: at(shares, 0.9) },
-    errorMs: { median: at(errors, 0.5), p90: at(errors, 0.9) },
+    errors: errorsOf(scored, ({ likely }) => likely) ?? noErrors,
     widthMs: at(
       scored.map(({ latest, earliest }) => latest - earliest),
       0.5,
     ),
+    ...(stopwatch === undefined ? {} : { stopwatch }),
   };
 }
+
+const metricsOf = (seeds: number, scored: readonly ScoredEstimate[], overtaken: number): EstimateMetrics => ({
+  seeds,
+  overtaken,
+  all: groupOf(scored),
+  none: groupOf(scored.filter(({ done }) => done === 0)),
+  half: groupOf(scored.filter(({ done, total }) => done > 0 && done * 2 <= total)),
+  most: groupOf(scored.filter(({ done, total }) => done * 2 > total)),
+});
 
 /** Scores the estimates of `mco explain pool` in simulated clusters of 1+3 machines. */
 export async function measureEstimates(seeds: number, tell: (line: string) => void): Promise<EstimateRuns> {

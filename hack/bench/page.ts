@@ -308,31 +308,55 @@ ${table(
 function estimateText({ environment, metrics: { calm, faults } }: Section<EstimateRuns>): string {
   const percent = (share: number) => `${Math.round(share * 100)} %`;
   const seconds = (ms: number) => `${Math.round(ms / 1000)} s`;
-  const row = (what: string, of: (one: EstimateMetrics) => string) => [what, of(calm), of(faults)];
+  const both = ({ median, p90 }: { readonly median: number; readonly p90: number }) =>
+    `${seconds(median)} / ${seconds(p90)}`;
+  const rows = ({ all, none, half, most }: EstimateMetrics) =>
+    (
+      [
+        ["all", all],
+        ["no machine yet", none],
+        ["up to half", half],
+        ["more than half", most],
+      ] as const
+    ).map(([had, { scored, within, before, after, errors, widthMs, stopwatch }]) => [
+      had,
+      thousands(scored),
+      percent(within),
+      percent(before),
+      percent(after),
+      seconds(widthMs),
+      both(errors.ms),
+      percent(errors.share.median),
+      ...(had === "all" || stopwatch === undefined ? ["", ""] : [both(stopwatch.ms), percent(stopwatch.share.median)]),
+    ]);
+  const columns = [
+    "machines that had the target",
+    "estimates",
+    "ended within",
+    "before",
+    "after",
+    "bounds, median",
+    "error, median / 90 %",
+    "of what was left",
+    "stopwatch's error",
+    "of what was left",
+  ];
   return `## Likely ends
 
 ${measuredOn(environment)} What \`mco explain pool\` says of the end of a roll-out, against when it ended, in ${calm.seeds} simulated clusters of
 1+3 machines, 30 minutes of people's changes in each: every estimate that was given while a roll-out went on, from the first
-known update of the pool on. The bounds are those that one of ten stayed below and one of ten exceeded, wider where few updates are known;
-people who pause the pool or cordon machines meanwhile are not foreseen.
+known update of the pool on. *Within* are ends between the bounds, which are those that one of ten updates stayed below and one of ten
+exceeded, wider where few are known. *Error* is the distance of the likely end from the end. The baseline is a stopwatch: the time so
+far, divided by the machines that have the target, for each that is left; it says nothing before the first has it. People who
+pause the pool or cordon machines meanwhile are foreseen by neither.
 
-${table(
-  ["", "nothing fails", "processes die, power and messages are lost"],
-  [
-    row(
-      "estimates scored (overtaken by a newer target)",
-      ({ scored, overtaken }) => `${thousands(scored)} (${thousands(overtaken)})`,
-    ),
-    row("ended within the bounds", ({ within }) => percent(within)),
-    row("ended before", ({ before }) => percent(before)),
-    row("ended after", ({ after }) => percent(after)),
-    row(
-      "distance from the likely end, median / 90 %",
-      ({ errorMs }) => `${seconds(errorMs.median)} / ${seconds(errorMs.p90)}`,
-    ),
-    row("width of the bounds, median", ({ widthMs }) => seconds(widthMs)),
-  ],
-)}`;
+Nothing fails; ${thousands(calm.overtaken)} more estimates were overtaken by a newer target:
+
+${table(columns, rows(calm))}
+
+Processes die, machines lose power, messages are lost; ${thousands(faults.overtaken)} more were overtaken:
+
+${table(columns, rows(faults))}`;
 }
 
 function upText({ environment, metrics }: Section<UpMetrics>): string {

@@ -223,6 +223,16 @@ export const errorCodes = {
 
 export type ErrorCode = keyof typeof errorCodes;
 
+/** Facts for people: `image: registry.example.com/app:1; problem: ENOTFOUND`. Whether a program may try again is not. */
+function factsText(facts: Readonly<Record<string, unknown>>): readonly string[] {
+  const told = Object.entries(facts).flatMap(([name, value]) =>
+    value === undefined || name === "retryable"
+      ? []
+      : [`${name}: ${typeof value === "string" && !/\p{Cc}/u.test(value) ? value : JSON.stringify(value)}`],
+  );
+  return told.length === 0 ? [] : [told.join("; ")];
+}
+
 /** A failure: something that should have worked did not. Refusals (bad input, a paused pool) are values instead. */
 export class McoError extends Error {
   override readonly name = "McoError";
@@ -236,7 +246,7 @@ export class McoError extends Error {
     options?: { readonly cause?: unknown; readonly message?: string },
   ) {
     super(
-      options?.message ?? `${errorCodes[code].meaning} ${JSON.stringify(facts)}`,
+      options?.message ?? [errorCodes[code].meaning, ...factsText(facts)].join(" "),
       options?.cause === undefined ? undefined : { cause: options.cause },
     );
     this.code = code;

@@ -1323,6 +1323,44 @@ test("a priority class that is named as what every object has is not found [apis
   server.close();
 });
 
+test("keys of data and properties of custom objects may be words of the language [apiserver-hostile-63]", async () => {
+  const server = start();
+  const held = { metadata: { name: "m" }, data: { a: "b" }, binaryData: { constructor: "" } };
+  expect(await send(adminOf(server), "POST", maps, held)).toMatchObject({ status: 201 });
+  const word = { type: "string", default: "given" };
+  const properties = {
+    spec: { type: "object", properties: { constructor: word, toString: word } },
+    other: { type: "object", required: ["toString"], properties: { toString: { type: "string" } } },
+  };
+  const definition = {
+    metadata: { name: "words.x.example" },
+    spec: {
+      group: "x.example",
+      scope: "Cluster",
+      names: { plural: "words", singular: "word", kind: "Word" },
+      versions: [
+        {
+          name: "v1",
+          served: true,
+          storage: true,
+          schema: { openAPIV3Schema: { type: "object", properties } },
+        },
+      ],
+    },
+  };
+  const definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+  expect(await send(adminOf(server), "POST", definitions, definition)).toMatchObject({ status: 201 });
+  const words = "/apis/x.example/v1/words";
+  const given = { apiVersion: "x.example/v1", kind: "Word", metadata: { name: "w" } };
+  const made = await send(adminOf(server), "POST", words, { ...given, spec: {} });
+  expect(JSON.parse(made.text)).toMatchObject({ spec: { constructor: "given", toString: "given" } });
+  expect(await send(adminOf(server), "POST", words, { ...given, metadata: { name: "v" }, other: {} })).toEqual({
+    status: 422,
+    text: expect.stringContaining("other.toString: Required value"),
+  });
+  server.close();
+});
+
 test("a patch makes no object that is deeper than a body may be [apiserver-hostile-39]", async () => {
   const server = start();
   const depth = 600;
@@ -1461,6 +1499,37 @@ test("whatever tenants store, also in the namespace default, the suite and machi
   ];
   for (const [index, writer] of writers.entries())
     expect((await write(writer, "default", node)).status, String(index)).toBe(201);
+  server.close();
+});
+
+test("a watch as a table counts the columns that each line repeats, and begins with no more than one text holds [apiserver-hostile-64]", async () => {
+  const server = start();
+  const names = { plural: "words", singular: "word", kind: "Word" };
+  const description = "x".repeat(1_000_000);
+  const additionalPrinterColumns = [{ name: "c", type: "string", jsonPath: ".spec", description }];
+  const schema = { openAPIV3Schema: { type: "object" } };
+  const version = { name: "v1", served: true, storage: true, additionalPrinterColumns, schema };
+  const definition = {
+    metadata: { name: "words.x.example" },
+    spec: { group: "x.example", scope: "Cluster", names, versions: [version] },
+  };
+  const definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+  expect((await send(adminOf(server), "POST", definitions, definition)).status).toBe(201);
+  const words = "/apis/x.example/v1/words";
+  for (let at = 0; at < 280; at += 1) {
+    const object = { apiVersion: "x.example/v1", kind: "Word", metadata: { name: `w${at}` } };
+    expect((await send(adminOf(server), "POST", words, object)).status).toBe(201);
+  }
+  const accept = "application/json;as=Table;v=v1;g=meta.k8s.io";
+  const ask = (query: string) =>
+    adminOf(server)({ method: "GET", target: `${words}${query}`, headers: { accept } }, new AbortController().signal);
+  expect((await ask("")).status).toBe(200);
+  expect(await ask("?watch=1")).toMatchObject({ status: 413, body: expect.stringContaining("limit=500") });
+  // What was missed is not shown either: the caller lists again.
+  const { body } = await ask("?watch=1&resourceVersion=1");
+  let told = "";
+  for await (const line of body as AsyncIterable<string>) told += line.slice(0, 200);
+  expect(told).toContain("too old resource version");
   server.close();
 });
 

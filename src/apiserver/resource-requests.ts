@@ -83,7 +83,8 @@ export class ResourceRequests {
 
     switch (verb) {
       case "get": {
-        if (subresource === "log") return podLog(this.#contextOf(served, target, exchange), this.#parts.logs);
+        if (subresource === "log")
+          return podLog(this.#contextOf(served, target, exchange), this.#parts.logs, exchange.share);
         if (subresource === "scale") return serveScale(this.#contextOf(served, target, exchange), request);
         return getObject(this.#parts.engine, served, target, request);
       }
@@ -277,17 +278,11 @@ export class ResourceRequests {
       );
       if (written instanceof Refusal && written.code !== 404) return written;
     }
-    return objectResponse(
-      200,
-      await this.#parts.engine.show.list(
-        served,
-        chosen,
-        { resourceVersion: String(live.revision()) },
-        format,
-        exchange.turn,
-      ),
-      format,
-    );
+    const metadata = { resourceVersion: String(live.revision()) };
+    const list = await this.#parts.engine.show.list(served, chosen, metadata, format, exchange.turn);
+    return list === undefined
+      ? jsonResponse(200, success(served.definition, "", undefined))
+      : objectResponse(200, list, format);
   }
 }
 

@@ -41,6 +41,7 @@ import {
 import { claimFolder } from "./claim-folder.ts";
 import { type ReadBelow, onBase, readLayout, withOwnLayer } from "./read-layout.ts";
 import type { ParentImage } from "../registry/compose-image.ts";
+import { own } from "../api/schema/own.ts";
 
 export interface BuildImageOptions {
   readonly files: Files;
@@ -206,7 +207,7 @@ async function push(options: BuildImageOptions, steps: StepWriter, signal: Abort
   const store = options.storeFor({
     auth: context.auth,
     certificates: async (host) => [
-      ...(request.certificates[host] ?? []),
+      ...(own(request.certificates, host) ?? []),
       ...(context.trust === undefined ? [] : [context.trust]),
     ],
     registries: context.registries,

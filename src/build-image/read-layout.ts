@@ -14,6 +14,7 @@ import {
   parseManifest,
 } from "../registry/manifest.ts";
 import { readTar } from "../registry/tar.ts";
+import { own } from "../api/schema/own.ts";
 
 /**
  * Contents of a regular file below a folder: no link is followed on the way from the folder to the file.
@@ -107,7 +108,7 @@ export function onBase(
   base: ParentImage,
   baseName: { readonly repository: string; readonly digest: string },
 ): ParentImage {
-  const own = new Map(base.layers.map((layer) => [layer.diffId, layer]));
+  const ofBase = new Map(base.layers.map((layer) => [layer.diffId, layer]));
   const { [signature]: _, ...labels } = objectIn(objectIn(built.config["config"])["Labels"]);
   const history = Array.isArray(built.config["history"]) ? (built.config["history"] as readonly Json[]) : [];
   return {
@@ -122,14 +123,14 @@ export function onBase(
       history: history.map(({ comment: _comment, ...entry }) => entry),
     },
     layers: built.layers.map((layer) => {
-      const known = own.get(layer.diffId);
+      const known = ofBase.get(layer.diffId);
       return known === undefined
         ? layer
         : {
             ...known,
             descriptor: {
               ...known.descriptor,
-              mediaType: ociTypes[known.descriptor.mediaType] ?? known.descriptor.mediaType,
+              mediaType: own(ociTypes, known.descriptor.mediaType) ?? known.descriptor.mediaType,
             },
           };
     }),

@@ -2,10 +2,11 @@ import { isIP } from "node:net";
 import { parseArgs } from "node:util";
 import { McoError } from "../api/errors.ts";
 import { isDnsName } from "../api/schema/schema.ts";
+import { nearestOf } from "../core/text/nearest.ts";
 
 type Options = NonNullable<NonNullable<Parameters<typeof parseArgs>[0]>["options"]>;
 
-/** Reads a command's arguments; an unknown one is a usage error with Node's own message. */
+/** Reads a command's arguments; what it does not know is a usage error that says what was probably meant. */
 export function readArguments<const O extends Options>(
   args: readonly string[],
   options: O,
@@ -14,8 +15,34 @@ export function readArguments<const O extends Options>(
   try {
     return parseArgs({ args: [...args], options, allowPositionals: allowed.positionals === true, strict: true });
   } catch (error) {
-    throw new McoError("MCO_USAGE", {}, { message: error instanceof Error ? error.message : String(error) });
+    throw usageError(whyUnreadable(args, options) ?? (error instanceof Error ? error.message : String(error)));
   }
+}
+
+/** The first argument that a command cannot take; `undefined`: Node.js says what is wrong. */
+function whyUnreadable(args: readonly string[], options: Options): string | undefined {
+  const { tokens } = parseArgs({ args: [...args], options, allowPositionals: true, strict: false, tokens: true });
+  for (const token of tokens) {
+    if (token.kind !== "option") continue;
+    const known = Object.hasOwn(options, token.name) ? options[token.name] : undefined;
+    if (known === undefined) return unknownFlag(token.rawName, options);
+    if (known.type === "string" && token.value === undefined) return `${token.rawName} needs a value`;
+    if (known.type === "boolean" && token.value !== undefined) return `${token.rawName} takes no value`;
+  }
+  const word = tokens.find(({ kind }) => kind === "positional");
+  return word?.kind === "positional" ? `"${word.value}" is one word too many` : undefined;
+}
+
+const unknownFlag = (flag: string, options: Options): string =>
+  `there is no flag ${flag}${didYouMean(
+    flag,
+    Object.keys(options).map((name) => `--${name}`),
+  )}`;
+
+/** `; did you mean --json?`, where one of the words is so near that it is probably meant; else nothing. */
+export function didYouMean(word: string, words: Iterable<string>): string {
+  const meant = nearestOf(word, words);
+  return meant === undefined ? "" : `; did you mean ${meant}?`;
 }
 
 export function usageError(message: string): McoError {

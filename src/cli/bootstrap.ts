@@ -19,7 +19,7 @@ import { exitCodes } from "./exit-codes.ts";
 import { lineFolder } from "./folder-store.ts";
 import { linesIn } from "./hand-over.ts";
 import { judgeManifest, kindsToJudge } from "./judge-manifest.ts";
-import { readDocuments } from "./manifests.ts";
+import { documentOf, readDocuments } from "./manifests.ts";
 import { version } from "./version.ts";
 import { createReport } from "../kube/report.ts";
 import { silentLogger } from "../ports/logger.ts";
@@ -52,7 +52,7 @@ export async function bootstrap(
   const notes: string[] = [];
   const kinds = kindsToJudge();
   const inputs = readDocuments([from]).flatMap((document): readonly BootstrapInput[] => {
-    const at = `${document.place.file}, document ${document.place.document}`;
+    const at = [document.place.file, ...documentOf(document.place)].join(", ");
     if (document.verdict === "leftAside") {
       notes.push(sentence({ place: at, path: "", reason: document.reason, remedy: document.remedy }));
       return [];

@@ -3,6 +3,7 @@ import type { Ports } from "../ports/index.ts";
 import { type ImageStore, type ImageStoreSettings, imageStore } from "../registry/image-store.ts";
 import type { httpsWire } from "../registry/node/https-wire.ts";
 import { signatureVerifier } from "../registry/node/verify-signature.ts";
+import { own } from "../api/schema/own.ts";
 
 type Verifier = NonNullable<Parameters<typeof imageStore>[0]["verifier"]>;
 
@@ -25,7 +26,7 @@ export function buildImages(
       storeFor({
         ...access,
         auth: { pull, push },
-        certificates: async (host) => [...(certificates[host] ?? []), ...trust],
+        certificates: async (host) => [...(own(certificates, host) ?? []), ...trust],
       }),
   };
 }

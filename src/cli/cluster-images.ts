@@ -9,6 +9,7 @@ import { isForbidden } from "../kube/kube-error.ts";
 import { systemClock, systemRandom } from "../ports/node/index.ts";
 import { type ImageStore, imageStore } from "../registry/image-store.ts";
 import { httpsWire } from "../registry/node/https-wire.ts";
+import { own } from "../api/schema/own.ts";
 
 /** Images as the cluster's machines reach them: with its own credentials, authorities and mirrors. */
 export interface ClusterImages {
@@ -38,7 +39,7 @@ export async function clusterImages(
         random: systemRandom,
         auth: { pull, push: undefined },
         certificates: (host) =>
-          Promise.resolve([...(certificates[host] ?? []), ...(trust === undefined ? [] : [trust])]),
+          Promise.resolve([...(own(certificates, host) ?? []), ...(trust === undefined ? [] : [trust])]),
         registries,
         architecture,
         proxy,

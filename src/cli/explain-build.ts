@@ -31,6 +31,7 @@ import { exitCodes } from "./exit-codes.ts";
 import type { Io } from "./io.ts";
 import { readStoredBooks } from "./read-stored-books.ts";
 import { readComponents } from "../core/config/key-components.ts";
+import { own } from "../api/schema/own.ts";
 
 type Data = Readonly<Record<string, string>> | undefined;
 
@@ -71,7 +72,7 @@ export async function forecastBuild(
   );
   const context = await map(contextConfigMapOf(config));
   const custom = readCustom(
-    containerfileOf({ config, source: intent.source }, architecture, customs?.data?.[pool.metadata.name]),
+    containerfileOf({ config, source: intent.source }, architecture, own(customs?.data, pool.metadata.name)),
   );
   const trust = textOfBase64(controllerConfig?.spec.additionalTrustBundle ?? "");
   const given = <K extends string>(key: K, value: Data | string) =>

@@ -78,5 +78,10 @@ export function overview(width = widest): string {
     "usage: mco COMMAND [ARGUMENTS]   (mco COMMAND --help says more)\n",
     section("For people:", "people"),
     section("Processes:", "process"),
+    `${wrapped(
+      "Exit codes: 0 fine, 1 failed, 64 the command line is not understood, 141 the reader of its output ended first; where a command has others, its help says so.",
+      0,
+      Math.min(width, widest),
+    )}\n`,
   ].join("\n");
 }

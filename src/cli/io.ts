@@ -1,6 +1,7 @@
 import type { Paint } from "../core/text/paint.ts";
 import { printable, printableLine } from "../core/text/printable.ts";
 import { systemRandom } from "../ports/node/system-random.ts";
+import { exitCodes } from "./exit-codes.ts";
 
 /** Where a command prints, and what that output can show. */
 export interface Io {
@@ -39,6 +40,29 @@ export function processIo(): Io {
     err: (text) => process.stderr.write(withColours(printable(text))),
     screen: isTTY ? { columns, rows, colours: coloursOf(process.stdout) } : undefined,
   };
+}
+
+/**
+ * A reader of this process's output may end first, as `head` does: the process then ends as other programs do, without
+ * a word. Nobody hears what standard error says then, which ends nothing.
+ */
+export function endWithReader(): void {
+  process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code !== "EPIPE") throw error;
+    process.exit(exitCodes.readerGone);
+  });
+  process.stderr.on("error", () => undefined);
+}
+
+const written = (stream: NodeJS.WriteStream): Promise<void> =>
+  new Promise((resolve) => {
+    stream.write("", () => resolve());
+  });
+
+/** Ends this process once its output is written: a pipe takes 64 KiB at once, and the rest as its reader reads. */
+export async function endProcess(code: number): Promise<never> {
+  await Promise.all([written(process.stdout), written(process.stderr)]);
+  process.exit(code);
 }
 
 /** Redraws a block of lines in place on a terminal; elsewhere prints it when it changed. */

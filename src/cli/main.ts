@@ -1,43 +1,47 @@
 import { McoError, errorCodes } from "../api/errors.ts";
 import { errorText } from "../ports/node/json-logger.ts";
 import { ownThread } from "../ports/node/worker-threads.ts";
+import { didYouMean } from "./arguments.ts";
 import { exitCodes } from "./exit-codes.ts";
 import { type Command, commands } from "./commands.ts";
 import { commandHelp, overview, usageLines } from "./help.ts";
 import { verbOf } from "./program-names.ts";
-import { processIo } from "./io.ts";
+import { endProcess, endWithReader, processIo } from "./io.ts";
+import { own } from "../api/schema/own.ts";
 
 /** Runs one command line and ends the process with its exit code. */
-async function main(): Promise<void> {
+async function main(): Promise<never> {
+  endWithReader();
   const words = verbOf(process.argv[1] ?? "", process.argv.slice(2));
   const [verb, ...args] = words;
-  const command: Command | undefined = verb === undefined ? undefined : commands[verb];
+  const command: Command | undefined = verb === undefined ? undefined : own(commands, verb);
   if (verb === undefined || verb === "help" || verb === "--help" || verb === "-h") {
     processIo().out(overview(process.stdout.columns));
-    process.exit(0);
+    return await endProcess(0);
   }
   if (command === undefined) {
-    processIo().err(`mco: unknown command "${verb}"\n\n${overview(process.stderr.columns)}`);
-    process.exit(exitCodes.usage);
+    const meant = didYouMean(verb, Object.keys(commands));
+    processIo().err(`mco: there is no command "${verb}"${meant}\n\n${overview(process.stderr.columns)}`);
+    return await endProcess(exitCodes.usage);
   }
   if (args.includes("--help") || args.includes("-h")) {
     processIo().out(commandHelp(verb, command, process.stdout.columns));
-    process.exit(0);
+    return await endProcess(0);
   }
   try {
     const { run } = await command.load();
-    process.exit(await run(args));
+    return await endProcess(await run(args));
   } catch (error) {
     if (error instanceof McoError && error.code === "MCO_USAGE") {
       processIo().err(`mco ${verb}: ${error.message}\n${usageLines(verb, command)}\n`);
-      process.exit(exitCodes.usage);
+      return await endProcess(exitCodes.usage);
     }
     const code = error instanceof McoError ? ` [${error.code}]` : "";
     processIo().err(`mco ${verb}: ${error instanceof McoError ? error.message : errorText(error)}${code}\n`);
     if (error instanceof McoError) processIo().err(`  ${errorCodes[error.code].remedy}\n`);
     if (error instanceof McoError && error.cause !== undefined)
       processIo().err(`  because: ${errorText(error.cause)}\n`);
-    process.exit(exitCodes.failed);
+    return await endProcess(exitCodes.failed);
   }
 }
 

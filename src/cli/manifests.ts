@@ -6,6 +6,7 @@ import { type KubeObject, type Resource, resource } from "../api/schema/object.t
 import { kubernetesYamlDocuments } from "../core/text/kubernetes-yaml.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
 import { processIo } from "./io.ts";
+import { whyUnread } from "./why-unread.ts";
 
 /** A manifest with where it was read, for messages. */
 export interface Manifest extends KubeObject {
@@ -15,7 +16,7 @@ export interface Manifest extends KubeObject {
 /** Where something stands in a file. */
 export interface Place {
   readonly file: string;
-  /** Counted from 1, within the file. */
+  /** Counted from 1, within the file; 0: the file as a whole. */
   readonly document: number;
 }
 
@@ -62,7 +63,7 @@ export function readDocuments(paths: readonly string[]): readonly ReadDocument[]
     const files = filesOf(path);
     return files.flatMap((file): readonly ReadDocument[] => {
       const refused = (reason: string): readonly ReadDocument[] => [
-        { verdict: "refused", place: { file, document: 1 }, reason },
+        { verdict: "refused", place: { file, document: 0 }, reason },
       ];
       let bytes: Uint8Array;
       try {
@@ -70,7 +71,7 @@ export function readDocuments(paths: readonly string[]): readonly ReadDocument[]
         if (size > maxFileBytes) return refused(`it has ${size} bytes, more than ${maxFileBytes}`);
         bytes = readFileSync(file === "-" ? 0 : file);
       } catch (error) {
-        return refused(`it cannot be read: ${(error as NodeJS.ErrnoException).code ?? String(error)}`);
+        return refused(whyUnread(error));
       }
       if (bytes.length > maxFileBytes) return refused(`it has ${bytes.length} bytes, more than ${maxFileBytes}`);
       let text: string;
@@ -274,6 +275,9 @@ export function documentsToUse(
   });
 }
 
+/** `document 2`; nothing where the file as a whole is meant. */
+export const documentOf = ({ document }: Place): readonly string[] => (document === 0 ? [] : [`document ${document}`]);
+
 /** The error that ends a command at a document that it cannot use. */
 export const invalidManifest = ({
   place,
@@ -287,7 +291,7 @@ export const invalidManifest = ({
   new McoError(
     "MCO_MANIFEST_INVALID",
     { ...place, problem: reason },
-    { message: `${place.file}${line === undefined ? "" : `:${line}`}: document ${place.document}: ${reason}` },
+    { message: `${[`${place.file}${line === undefined ? "" : `:${line}`}`, ...documentOf(place), reason].join(": ")}` },
   );
 
 /** Kinds that a server offers, by `apiVersion/kind`. */

@@ -330,7 +330,7 @@ metadata: {name: a, labels: {${labels.role}: worker}}
   test("what is missing is an error, no crash", async () => {
     expect(await mco("validate", join(typed.folder, "none.yaml"))).toMatchObject({
       code: 1,
-      out: expect.stringContaining("cannot be read: ENOENT") as string,
+      out: expect.stringContaining("there is no such file or folder") as string,
     });
     expect((await mco("validate")).code).toBe("MCO_USAGE");
   });
@@ -343,6 +343,26 @@ const mirrorSet = (name: string, ...imageDigestMirrors: readonly object[]) => ({
   spec: { imageDigestMirrors },
 });
 const mirrored = { source: "quay.io/team", mirrors: ["mirror.example.com/team"] };
+const blocks = {
+  apiVersion: "config.openshift.io/v1",
+  kind: "Image",
+  metadata: { name: "cluster" },
+  spec: { registrySources: { blockedRegistries: ["quay.io"] } },
+};
+const tenantPolicy = (namespace: string) => ({
+  apiVersion: "config.openshift.io/v1",
+  kind: "ImagePolicy",
+  metadata: { name: "own", namespace },
+  spec: {
+    scopes: [`quay.io/${namespace}`],
+    policy: {
+      rootOfTrust: {
+        policyType: "PublicKey",
+        publicKey: { keyData: btoa("-----BEGIN PUBLIC KEY-----\nMFkw\n-----END PUBLIC KEY-----\n") },
+      },
+    },
+  },
+});
 
 describe("settings of registries", () => {
   const node = {
@@ -442,12 +462,6 @@ describe("settings of registries", () => {
   });
 
   test("mco validate and mco plan warn of a mirror set that the Image config leaves without effect [cli-registries-7]", async () => {
-    const blocks = {
-      apiVersion: "config.openshift.io/v1",
-      kind: "Image",
-      metadata: { name: "cluster" },
-      spec: { registrySources: { blockedRegistries: ["quay.io"] } },
-    };
     const problem =
       "spec.imageDigestMirrors[0].source: has no effect: machines refuse images of quay.io/team, from mirrors as well, because Image/cluster spec.registrySources.blockedRegistries[0] blocks quay.io; take the block out";
     const path = save("1.json", mirrorSet("a", mirrored), blocks);
@@ -465,23 +479,43 @@ describe("settings of registries", () => {
   });
 
   test("image policies of one name in two namespaces are two objects [cli-registries-6]", async () => {
-    const policy = (namespace: string) => ({
-      apiVersion: "config.openshift.io/v1",
-      kind: "ImagePolicy",
-      metadata: { name: "own", namespace },
-      spec: {
-        scopes: [`quay.io/${namespace}`],
-        policy: {
-          rootOfTrust: {
-            policyType: "PublicKey",
-            publicKey: { keyData: btoa("-----BEGIN PUBLIC KEY-----\nMFkw\n-----END PUBLIC KEY-----\n") },
-          },
-        },
-      },
-    });
-    expect(await mco("validate", save("1.json", policy("one"), policy("two")))).toMatchObject({ code: 0 });
-    const { code, out } = await mco("validate", save("2.json", policy("one"), policy("one")));
+    const [one, two] = [tenantPolicy("one"), tenantPolicy("two")];
+    expect(await mco("validate", save("1.json", one, two))).toMatchObject({ code: 0 });
+    const { code, out } = await mco("validate", save("2.json", one, one));
     expect([code, out]).toEqual([1, expect.stringContaining("ImagePolicy/one/own stands in")]);
+  });
+
+  test("mco plan refuses a policy of a namespace that would be left out, as mco validate does [cli-registries-8]", async () => {
+    const left =
+      "ImagePolicy/one/own: spec.scopes[0]: quay.io/one is in quay.io, which the Image config cluster blocks";
+    const validated = await mco("validate", save("1.json", blocks, tenantPolicy("one")));
+    expect([validated.code, validated.out]).toEqual([1, expect.stringContaining(`error: ${left}`)]);
+    const refused = { code: 1, out: expect.stringContaining(`refused: ${left}`) as string };
+    const own = save("2.json", tenantPolicy("one"));
+    expect(await mco("plan", "-f", own, "--from", save("3.json", base, node, blocks))).toMatchObject(refused);
+    // The same object again is no change, and still left out.
+    const there = save("4.json", base, node, blocks, tenantPolicy("one"));
+    expect(await mco("plan", "-f", own, "--from", there)).toMatchObject(refused);
+    // So is one that another object of the change takes its effect from; the others reach machines.
+    const before = save("5.json", base, node, tenantPolicy("one"));
+    const { code, out } = await mco("plan", "-f", save("6.json", blocks), "--from", before);
+    expect([code, out]).toEqual([1, expect.stringContaining(`refused: ${left}`)]);
+    expect(out).toContain("w0: drain, reload crio.service");
+  });
+
+  test("mco plan counts what was wrong with registries before the change, and says what the change adds [cli-registries-9]", async () => {
+    const from = save("1.json", base, node, blocks, mirrorSet("a", mirrored), tenantPolicy("one"));
+    const added = save("2.json", mirrorSet("b", { ...mirrored, source: "quay.io/other" }));
+    const { code, out } = await mco("plan", "-f", added, "--from", from);
+    expect(code).toBe(2);
+    expect(out.split("\n").filter((line) => /^(warning|refused):/.test(line))).toEqual([
+      expect.stringContaining("warning: ImageDigestMirrorSet/b: spec.imageDigestMirrors[0].source has no effect"),
+      "warning: 2 problems with registries stood before this change (mco explain tells more): ImageDigestMirrorSet/a, ImagePolicy/one/own",
+    ]);
+    expect(json(await mco("plan", "-f", added, "--from", from, "--json"))).toMatchObject({
+      refusals: [],
+      warnings: [expect.anything(), expect.anything()],
+    });
   });
 
   test("mco blame leads from a file to the fields of the objects that it was made from [cli-registries-3]", async () => {

@@ -1,3 +1,5 @@
+import { own } from "../api/schema/own.ts";
+
 /** Names of the reference's programs, and the process of this suite that replaces each. */
 const programs: Readonly<Record<string, string>> = {
   "machine-config-operator": "operator",
@@ -21,7 +23,9 @@ export function verbOf(program: string, args: readonly string[]): readonly strin
       .split("/")
       .at(-1)
       ?.replace(/\.(ts|mjs)$/, "") ?? "";
-  const words = programs[base] === undefined ? args : [programs[base], ...args];
+  const called = own(programs, base);
+  const words = called === undefined ? args : [called, ...args];
   const [first = "", ...rest] = words;
-  return programs[first] === undefined ? words : [programs[first], ...rest];
+  const process = own(programs, first);
+  return process === undefined ? words : [process, ...rest];
 }

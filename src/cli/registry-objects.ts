@@ -6,6 +6,7 @@ import {
   type RegistryObjects,
   imageConfigName,
   isRegistryObject,
+  noRegistries,
   releaseImageOf,
   withRegistryManifests,
 } from "../core/runtime/registry-objects.ts";
@@ -45,5 +46,9 @@ export async function readRegistryObjects(kube: KubeClient): Promise<RegistryObj
 /** Objects of files, with the MachineConfigs that the controller of a cluster would have made of their settings. */
 export const withPlannedRegistries = (objects: ClusterObjects, manifests: readonly KubeObject[]): ClusterObjects =>
   manifests.some(isRegistryObject)
-    ? { ...objects, machineConfigs: planRegistries(withRegistryManifests(manifests), objects).machineConfigs }
+    ? {
+        ...objects,
+        machineConfigs: planRegistries({ before: noRegistries, after: withRegistryManifests(manifests) }, objects)
+          .machineConfigs,
+      }
     : objects;

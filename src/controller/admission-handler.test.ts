@@ -264,6 +264,31 @@ describe("the plan of a change", () => {
     ).toBe(true);
   });
 
+  test("a label that no pool's selector names leaves what an earlier release accepted where it is [admission-standing-4]", async () => {
+    const selector = { matchExpressions: [{ key: "team", operator: "In", values: ["a"] }] };
+    const teamA = object("MachineConfigPool", "team-a", { ...workers, machineConfigSelector: selector });
+    const pools = [...facts.pools, teamA] as unknown as ClusterObjects["pools"];
+    const withTeam = admissionHandler({ log: silentLogger, facts: () => ({ ...facts, pools }) });
+    const stored = config({ kernelType: "fast" });
+    const changed = (more: object) =>
+      config({ kernelType: "fast", kernelArguments: ["a"] }, { labels: { ...labelled.labels, ...more } });
+    const isAllowed = async (more: object, handler = withTeam) =>
+      (await ask({ object: changed(more), oldObject: stored }, handler)).allowed;
+    expect(await isAllowed({ app: "x" })).toBe(true);
+    expect(await isAllowed({ team: "a" })).toBe(false);
+    expect(await isAllowed({ [labels.role]: "infra" })).toBe(false);
+    // Without the pools, any label may be one that they name.
+    expect(await isAllowed({ app: "x" }, handle)).toBe(false);
+
+    const kind = { group: "machineconfiguration.openshift.io", kind: "KubeletConfig" };
+    const settings = (more: object, has: object) =>
+      object("KubeletConfig", "k", { kubeletConfig: { maxPods: -1, ...more } }, { labels: has });
+    const before = settings({}, {});
+    expect((await ask({ kind, object: settings({ podPidsLimit: 9 }, { app: "x" }), oldObject: before })).allowed).toBe(
+      true,
+    );
+  });
+
   test("the plan lists changes that running machines cannot apply", async () => {
     const current = renderPool({
       pool: { metadata: { name: "worker" } },
@@ -530,6 +555,13 @@ describe("admission of pools", () => {
     const answer = await review("MachineConfigPool", pool({}));
     expect([answer.allowed, answer.warnings?.length]).toEqual([true, 2]);
   });
+});
+
+test("a warning is text that kubectl shows as it is [controller-admission-handler-34]", async () => {
+  const tagged = { metadata: { name: "a" }, spec: { osImageURL: "registry.example/os:latest" } };
+  const { warnings = [] } = await review("MachineConfig", tagged);
+  expect(warnings.join("\n")).toContain("registry.example.com/path@sha256:...");
+  expect(warnings.join("")).toMatch(/^[ -~]*$/);
 });
 
 test.for([

@@ -224,7 +224,8 @@ function plannedChange(
     if (kind?.kind === MachineConfigPool.kind) return changed({ pools: replaced(before.pools) });
     const { settings, registries } = before;
     if (isJudgedRegistryKind(kind) && registries !== undefined) {
-      const planned = planRegistries(changedRegistries(registries, changeOf(oldObject, object)), before);
+      const after = changedRegistries(registries, changeOf(oldObject, object));
+      const planned = planRegistries({ before: registries, after }, before);
       return changed({ machineConfigs: planned.machineConfigs });
     }
     if (settings === undefined) return undefined;
@@ -270,12 +271,13 @@ function judge(
   if (object === null || object === undefined || object.metadata.deletionTimestamp !== undefined) return allowed;
   const kindName = kind?.kind ?? "";
   const before = oldObject ?? undefined;
-  if (kindName === MachineConfigPool.kind) return judgeObject(kindName, object as KubeObject, before as KubeObject);
+  const stored = { before: before as KubeObject | undefined, pools: () => cluster()?.pools };
+  if (kindName === MachineConfigPool.kind) return judgeObject(kindName, object as KubeObject, stored);
   // An object that is already stored may still be labelled, annotated and deleted.
   if (before !== undefined && equalValues(object.spec, before.spec)) return allowed;
   // The controller's own objects are merged from judged ones. Any other author is judged, whatever the name.
   if (kindName === MachineConfig.kind && userInfo?.username === ownIdentity) return allowed;
-  return judgeObject(kindName, object as KubeObject, before as KubeObject);
+  return judgeObject(kindName, object as KubeObject, stored);
 }
 
 function judgeRegistries(change: RegistryChange, cluster: () => ClusterObjects | undefined): AdmissionVerdict {

@@ -25,6 +25,7 @@ import { type Caches, type Context, type Controller, watching } from "../kube/co
 import { updateObject } from "../kube/kube-client.ts";
 import { type Outcome, done, waiting } from "../kube/outcome.ts";
 import type { ImageStore, ImageStoreSettings } from "../registry/image-store.ts";
+import { own } from "../api/schema/own.ts";
 
 type Images = Pick<ImageStore, "inspect" | "resolve" | "readFiles">;
 export type OpenStreamImages = (settings: ImageStoreSettings) => Images;
@@ -138,7 +139,8 @@ async function openImages(open: OpenStreamImages, { caches, kube, signal }: Cont
   const registries = fileText(caches.of(MachineConfig).get(worker), "/etc/containers/registries.conf");
   return open({
     auth: { pull: mergedAuth([encoded === undefined ? undefined : textOfBase64(encoded), nodeAuth]), push: undefined },
-    certificates: (host) => Promise.resolve([...(certificates[host] ?? []), ...(trust === undefined ? [] : [trust])]),
+    certificates: (host) =>
+      Promise.resolve([...(own(certificates, host) ?? []), ...(trust === undefined ? [] : [trust])]),
     registries,
     // Labels of a stream are those of every architecture of its images.
     architecture: "amd64",

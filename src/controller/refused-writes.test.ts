@@ -71,4 +71,40 @@ describe("failures of one machine's writes", () => {
     }
     expect(faults.size).toBe(10);
   });
+
+  test("of all objects of one kind are the API server's, until it takes one of them [refused-writes-6]", () => {
+    const faults = new WriteFaults();
+    const names = ["w0", "w1", "w2", "w3"];
+    const of = (name: string) => ({ name, kind: "MachineConfigNode" }) as const;
+    /** A pass in which every Node is written, and these MachineConfigNodes. It ends where the API server fails at everything. */
+    const pass = (at: number, taken: readonly string[] = []) => {
+      faults.begin();
+      const verdicts: string[] = [];
+      for (const name of names) {
+        faults.wrote({ name, kind: "Node" });
+        if (taken.includes(name)) faults.wrote(of(name));
+        else verdicts.push(faults.failed(of(name), new Error("500"), at * minute));
+        if (verdicts.at(-1) === "now") break;
+      }
+      return verdicts;
+    };
+    for (let at = 0; at < 6; at += 1) expect(pass(at)).not.toContain("own");
+    expect(pass(6)).toEqual(["later", "later", "later", "later"]);
+    expect(() => faults.end()).toThrow("500");
+
+    pass(7, ["w3"]);
+    expect(pass(8, ["w3"])).toEqual(["own", "own", "own"]);
+    expect(() => faults.end()).not.toThrow();
+  });
+
+  test("of everything end the pass [refused-writes-7]", () => {
+    const faults = new WriteFaults();
+    for (let at = 0; at < 4; at += 1) {
+      faults.begin();
+      const verdicts = ["w0", "w1", "w2"].map((name) =>
+        faults.failed({ name, kind: "MachineConfigNode" }, new Error("500"), at * minute),
+      );
+      expect(verdicts).toEqual(["later", "later", "now"]);
+    }
+  });
 });

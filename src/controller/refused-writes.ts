@@ -7,7 +7,10 @@ import type { SourceBuckets } from "../ports/source-buckets.ts";
 const failuresOfOwn = 3;
 /** How long a failure counts, whatever succeeds after it: a machine can let a write succeed at any time. */
 const countedMs = 600_000;
-/** Other machines whose writes fail in one pass, from which the API server is at fault and the pass ends. */
+/**
+ * Other machines whose writes fail in one pass, from which the API server is at fault and the pass ends; or objects of a kind
+ * that fail at once while none succeeds, from which it fails at that kind.
+ */
 const mostFailing = 3;
 /** Between attempts to write what only fails at one machine. */
 const restMs = 60_000;
@@ -25,9 +28,12 @@ interface Failure {
   readonly at: number;
   /** How many writes of other objects had succeeded before it. */
   readonly othersBefore: number;
+  /** Of these, of objects of its kind. */
+  readonly ofKindBefore: number;
 }
 
 interface Faults {
+  readonly kind: MachineObject["kind"];
   /** The last ones, the oldest first; never more than count. */
   readonly failures: readonly Failure[];
   /** The last one counted as the machine's own. */
@@ -48,6 +54,7 @@ export class WriteFaults {
   /** Failures of the current pass, by machine. */
   readonly #deferred = new Map<string, unknown>();
   #writes = 0;
+  readonly #writesOfKind: Record<MachineObject["kind"], number> = { Node: 0, MachineConfigNode: 0 };
 
   /** Objects whose failures are remembered. */
   get size(): number {
@@ -57,6 +64,7 @@ export class WriteFaults {
   /** A write of a machine's object has succeeded. Its failures before count all the same. */
   wrote(object: MachineObject): void {
     this.#writes += 1;
+    this.#writesOfKind[object.kind] += 1;
     const faults = this.#faults.get(keyOf(object));
     if (faults === undefined) return;
     faults.writes += 1;
@@ -65,7 +73,7 @@ export class WriteFaults {
 
   /**
    * Takes in a failure of writes of a machine's object. It is the machine's own once several of its writes have failed within
-   * ten minutes, while writes of other objects succeeded.
+   * ten minutes, while writes of other objects succeeded; but not while all that is written of its kind fails.
    *
    * @returns `later`: the pass goes on, and ends with that failure. `now`: the API server fails at everything.
    */
@@ -75,17 +83,31 @@ export class WriteFaults {
     const before = this.#faults.get(key);
     const writes = before?.writes ?? 0;
     const others = this.#writes - writes;
-    const failures = [...(before?.failures ?? []), { at: now, othersBefore: others }]
+    const ofKind = this.#writesOfKind[object.kind] - writes;
+    const failures = [...(before?.failures ?? []), { at: now, othersBefore: others, ofKindBefore: ofKind }]
       .filter(({ at }) => now - at < countedMs)
       .slice(-failuresOfOwn);
     const othersSucceed = failures.some(({ othersBefore }) => others > othersBefore);
+    const kindFails = failures.every(({ ofKindBefore }) => ofKind === ofKindBefore) && this.#allFail(object);
     // Others may have nothing to write for as long as it fails.
-    const own = failures.length === failuresOfOwn && (othersSucceed || before?.own === true);
+    const own = failures.length === failuresOfOwn && (othersSucceed || before?.own === true) && !kindFails;
     this.#faults.delete(key);
-    this.#faults.set(key, { failures, own, writes, failing: true });
+    this.#faults.set(key, { kind: object.kind, failures, own, writes, failing: true });
     if (own) return "own";
     this.#deferred.set(object.name, error);
+    // Where other kinds are written, the pass reaches the objects of this kind that may succeed.
+    if (kindFails && othersSucceed) return "later";
     return this.#deferred.size >= mostFailing ? "now" : "later";
+  }
+
+  /** Whether so many objects of the kind of this one fail, itself among them, that the API server fails at the kind. */
+  #allFail(object: MachineObject): boolean {
+    let failing = 1;
+    for (const [key, faults] of this.#faults) {
+      if (failing >= mostFailing) break;
+      if (faults.failing && faults.kind === object.kind && key !== keyOf(object)) failing += 1;
+    }
+    return failing >= mostFailing;
   }
 
   /** Whether an object's own failure is so recent that it is not tried again yet. */

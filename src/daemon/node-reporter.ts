@@ -10,6 +10,7 @@ import {
   withPhases,
 } from "../core/books/update-conditions.ts";
 import type { Condition } from "../api/schema/object.ts";
+import { own } from "../api/schema/own.ts";
 import { equalValues } from "../ignition/canonical.ts";
 import { type KubeClient, updateObject } from "../kube/kube-client.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -143,16 +144,26 @@ const isEmpty = ({ phases, over, versions, changes }: Notes): boolean =>
 
 /** Annotations of the Node, including writes that the watch may not show yet. */
 function annotator(kube: KubeClient, nodeName: string): Pick<NodeReporter, "begin" | "hasWritten" | "annotate"> {
-  /** `version` is missing while it is unknown whether the write arrived. */
-  const written = new Map<string, { readonly value: string | undefined; readonly version?: number }>();
+  /** `version` is missing while it is unknown whether the write arrived; `isOld`: a pass has begun since. */
+  const written = new Map<
+    string,
+    { readonly value: string | undefined; readonly version?: number; readonly isOld?: boolean }
+  >();
   return {
-    begin(node) {
-      for (const [key, { version }] of written)
-        if (version !== undefined && Number(node.metadata.resourceVersion) >= version) written.delete(key);
+    begin({ metadata }) {
+      for (const [key, { value, version, isOld }] of written) {
+        const isSeen =
+          version === undefined
+            ? own(metadata.annotations, key) === value || isOld === true
+            : Number(metadata.resourceVersion) >= version;
+        if (isSeen) written.delete(key);
+        // This pass writes it again, or it is forgotten: somebody else may write the same.
+        else if (version === undefined) written.set(key, { value, isOld: true });
+      }
     },
     hasWritten(key, value) {
       const ours = written.get(key);
-      return ours !== undefined && ours.value === value;
+      return ours !== undefined && ours.isOld !== true && ours.value === value;
     },
     async annotate(node, changed) {
       const has = node.metadata.annotations ?? {};

@@ -19,6 +19,7 @@ import type {
   Storage,
   Unit,
 } from "./types.ts";
+import { own } from "../api/schema/own.ts";
 
 /**
  * Validates a config by the rules of one minor version: what the reference refuses is an error, what it notes is a
@@ -117,7 +118,7 @@ export const raidLevelsWithoutSpares = ["linear", "raid0", "0", "stripe"];
 export function problemOfHash(hash: string, functions: Readonly<Record<string, number>>): string | undefined {
   const dash = hash.indexOf("-");
   if (dash < 0) return "must be <function>-<hex digest>";
-  const digits = functions[hash.slice(0, dash)];
+  const digits = own(functions, hash.slice(0, dash));
   if (digits === undefined) return `must use ${Object.keys(functions).join(" or ")}`;
   return byteLength(hash.slice(dash + 1)) === digits
     ? undefined

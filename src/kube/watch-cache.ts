@@ -63,7 +63,8 @@ export class WatchCache<T extends KubeObject> {
   #onSynced: () => void = () => undefined;
   /** Resolves when the first list is in. */
   readonly synced: Promise<void>;
-  #heardAt = 0;
+  /** By the monotonic clock; `undefined`: nothing was listed yet. */
+  #heardAt: number | undefined;
 
   constructor(options: WatchCacheOptions<T>) {
     this.resource = options.resource;
@@ -102,7 +103,7 @@ export class WatchCache<T extends KubeObject> {
 
   /** Milliseconds since the last event of the watch; 0 before the first list. */
   silentForMs(): number {
-    return this.#heardAt === 0 ? 0 : this.#options.clock.monotonic() - this.#heardAt;
+    return this.#heardAt === undefined ? 0 : this.#options.clock.monotonic() - this.#heardAt;
   }
 
   /** Lists and watches until `signal` aborts. Never rejects: logs failures and retries. */

@@ -41,5 +41,5 @@ export const isOfVersion = ({ metadata }: KubeObject, version: string): boolean 
   metadata.annotations?.[annotations.releaseImageVersion] === version;
 
 /** A line's `run`, which is absent where the process has no identity. */
-export const runOf = ({ identity }: OperatorOptions): { readonly run?: string } =>
+export const runOf = ({ identity }: Pick<OperatorOptions, "identity">): { readonly run?: string } =>
   identity === undefined ? {} : { run: identity };

@@ -32,8 +32,18 @@ export async function reportPass(outcomes: readonly TaskOutcome[], context: Task
     });
 }
 
+/** What is needed of the operator's context to report on its tasks. */
+interface ReportingTasks {
+  readonly report: TaskContext["report"];
+  readonly memory: Pick<TaskContext["memory"], "failing">;
+  readonly options: Pick<TaskContext["options"], "identity">;
+}
+
 /** One line when a task begins to fail, and one when it works again. */
-function reportTasks(outcomes: readonly TaskOutcome[], { report, memory: { failing }, options }: TaskContext): void {
+export function reportTasks(
+  outcomes: readonly TaskOutcome[],
+  { report, memory: { failing }, options }: ReportingTasks,
+): void {
   for (const outcome of outcomes) {
     const { task } = outcome;
     const line = {
@@ -174,7 +184,9 @@ function writeStatus(
       if (same) return undefined;
       // A merge keeps what it does not name: remove the lines of deleted pools, and resolved errors.
       const over = Object.fromEntries(
-        Object.keys(live.status?.extension ?? {}).flatMap((key) => (key in extension ? [] : [[key, null]])),
+        Object.keys(live.status?.extension ?? {}).flatMap((key) =>
+          Object.hasOwn(extension, key) ? [] : [[key, null]],
+        ),
       );
       const status = {
         conditions,

@@ -8,6 +8,7 @@ import type { ImageStore, ImageStoreSettings } from "../registry/image-store.ts"
 import { pushedProblem } from "../registry/verify-pushed.ts";
 import type { BuildBackend, BuildProblem, BuildRequest, LogLine, LogSelection, RunRef, RunState } from "./backend.ts";
 import { readAuth } from "./registry-secret.ts";
+import { own } from "../api/schema/own.ts";
 
 export interface AppendBackendOptions {
   readonly kube: KubeClient;
@@ -139,7 +140,7 @@ class AppendBackend implements BuildBackend {
     };
     const store = this.#options.storeFor({
       auth,
-      certificates: async (host) => [...(request.registryCertificates[host] ?? []), ...request.trust],
+      certificates: async (host) => [...(own(request.registryCertificates, host) ?? []), ...request.trust],
       registries: request.registries,
       policy: request.policy,
       architecture,

@@ -45,6 +45,7 @@ import {
 } from "./cluster-facts.ts";
 import type { ImageAccess, Images, OpenImages } from "./images.ts";
 import { type InputProblem, errorsOf } from "../core/build/input-problem.ts";
+import { own } from "../api/schema/own.ts";
 
 /** An image that a pool is to have: everything that it is made from, read and resolved. */
 export interface Want {
@@ -297,7 +298,11 @@ export class WantObserver {
       architecture,
       mode: contentModeOf(pool, config),
       custom: readCustom(
-        containerfileOf(intent, architecture, configMapIn(caches, objects.customContainerfiles)?.[pool.metadata.name]),
+        containerfileOf(
+          intent,
+          architecture,
+          own(configMapIn(caches, objects.customContainerfiles), pool.metadata.name),
+        ),
       ),
       access,
       images: this.#open(access),

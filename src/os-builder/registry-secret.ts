@@ -3,6 +3,7 @@ import { type Secret, kubernetes } from "../api/foreign/kubernetes.ts";
 import { annotations, buildNamespace, namespace } from "../api/names.ts";
 import { isForBuildsOf } from "../core/build/secret-pools.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
+import { own } from "../api/schema/own.ts";
 
 export type SecretReading =
   /** Text of an auth file, with its hosts below `auths`. */
@@ -24,7 +25,7 @@ export const typeOfSecret = ({ metadata, type }: Pick<Secret, "metadata" | "type
 
 /** Reads the credentials of a registry, in either form. No problem repeats anything of them. */
 export function readRegistrySecret(secret: Pick<Secret, "metadata" | "type" | "data">): SecretReading {
-  const form = forms[typeOfSecret(secret)];
+  const form = own(forms, typeOfSecret(secret));
   if (form === undefined)
     return {
       verdict: "refused",

@@ -1,5 +1,6 @@
 import { diffIdsOf, invalidImage, mediaTypes, parseManifest } from "./manifest.ts";
 import { digestOf, type Repository } from "./registry-client.ts";
+import { own } from "../api/schema/own.ts";
 
 interface Blob {
   readonly mediaType: string;
@@ -74,8 +75,8 @@ export function composeImage(
   parent: ParentImage,
   { dropTopLayer, layer, labels, createdSeconds }: Addition,
 ): ComposedImage {
-  const configType = configTypeOf[parent.mediaType];
-  const layerType = layerTypeOf[parent.mediaType];
+  const configType = own(configTypeOf, parent.mediaType);
+  const layerType = own(layerTypeOf, parent.mediaType);
   if (configType === undefined || layerType === undefined)
     throw invalidImage("its manifest is of a form that nothing can be laid on", {
       mediaType: parent.mediaType.slice(0, 256),

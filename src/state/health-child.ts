@@ -46,11 +46,12 @@ const optionalParts = { server: "machine-config-server", builder: "machine-os-bu
 /** Chapter of the cluster's book that reports on a component, and the possible reasons of its section Degraded. */
 const chapters = {
   OperatorHealthy: { chapter: "Operator", reasons: ["SyncFailing", "SyncStalled", "VersionSkew", "NotAvailable"] },
-  ControllerHealthy: { chapter: "Controller", reasons: ["NoLeader", "RenderFailing", "NotAvailable"] },
-  DaemonsHealthy: {
-    chapter: "Daemons",
-    reasons: ["DaemonSilent", "DaemonCrashLoop", "DaemonOldVersion", "NotAvailable"],
+  // Its own lines record a controller that fails.
+  ControllerHealthy: {
+    chapter: "Controller",
+    reasons: ["NoLeader", "RenderFailing", "ChildStalled", "VersionSkew", "NotAvailable"],
   },
+  DaemonsHealthy: { chapter: "Daemons", reasons: ["DaemonSilent", "DaemonCrashLoop", "DaemonOldVersion"] },
   ServerHealthy: { chapter: "Server", reasons: ["ServerDown"] },
   BuilderHealthy: { chapter: "OsBuilder", reasons: ["BuilderDown", "BuildQueueStuck"] },
 } as const satisfies Partial<
@@ -291,11 +292,7 @@ function failingParts(lines: readonly JournalLine[], chapter: string, prefix: st
       line.boot === newest.boot
     )
       last.set(line.path.slice(prefix.length), line);
-  return [...last].flatMap(([part, { mark, reason, msg }]) =>
-    mark !== "end"
-      ? [{ part, how: reason === "ChildStalled" ? ("stalled" as const) : ("failing" as const), message: msg }]
-      : [],
-  );
+  return [...last].flatMap(([part, { mark, msg }]) => (mark === "end" ? [] : [{ part, message: msg }]));
 }
 
 /** Objects whose owner has not observed their generation yet. */

@@ -85,8 +85,15 @@ export const registriesOfMachines: readonly Section[] = [
       ),
       ours(
         "C7.2 explained",
-        "mco plan shows what an object would change and what that costs, mco explain what it does, mco blame from which field a file comes.",
-        tests("cli-registries-1", "cli-registries-2", "cli-registries-3", "explain-registries-1"),
+        "mco plan shows what an object would change and what that costs, and what is wrong with it, apart from what was wrong before; mco explain what it does, mco blame from which field a file comes.",
+        tests(
+          "cli-registries-1",
+          "cli-registries-2",
+          "cli-registries-3",
+          "cli-registries-8",
+          "cli-registries-9",
+          "explain-registries-1",
+        ),
       ),
     ],
   },

@@ -123,7 +123,7 @@ const expected = {
   readonly checks: readonly (keyof InvariantKeeper["checks"])[];
 };
 
-/** Moments at which everything must agree, for each seed at least: 5,000 in 12 seeds, 200,000 in 300. */
+/** Moments at which everything must agree, for each seed at least: 200,000 in the 300 of `make test-long`. */
 export const agreementsOfSeed = process.env["MCO_LONG"] === undefined ? 417 : 667;
 
 /** What did not happen in a run with faults: a test that never meets its trouble proves nothing. */

@@ -543,7 +543,9 @@ export const rules = {
         const updated = phaseSays(machine, phases.updated);
         if (updated === undefined) return [];
         const says = isTrue(updated) ? (machine.machineConfigNode?.status?.configVersion?.current ?? "") : "";
-        const is = machine.isDone ? machine.current : "";
+        // A Node without a word of what it was given, which somebody took away, leaves the machine with what it has.
+        const isGivenNothing = machine.desired === "" && says !== "";
+        const is = machine.isDone || isGivenNothing ? machine.current : "";
         return unless(
           says === is || machine.isFailing,
           nodeName(machine),

@@ -146,7 +146,7 @@ export const reportReasons = {
     "Read the message: it names each server and its answer. Look at the pods of machine-config-server, and at firewalls for port 22623 of the control plane.",
   ),
   Interrupted: nothing("The daemon ended in the middle of this and continued after its restart."),
-  Superseded: nothing("A newer target came first."),
+  Superseded: nothing("The target changed before this one was reached."),
   NotRequired: nothing("It was not needed."),
   // other chapters of a node
   BootFailed: asks(
@@ -530,7 +530,7 @@ export const bookSections = {
   cluster: {
     Bootstrap: {
       ManifestsRendered: ["ManifestsRendered", "ManifestsRefused"],
-      "ControllerRendered/*": ["PoolRendered", "RenderRefused"],
+      "ControllerRendered/*": ["PoolRendered"],
       ServerUp: ["ServerUp"],
       "Served/*": ["Served"],
       HandedOver: ["HandedOver"],
@@ -545,13 +545,10 @@ export const bookSections = {
     Controller: {
       Start: ["Started", "Stopped"],
       Lead: ["Leading", "LeadLost"],
-      "Child/*": ["ChildFailing", "ChildStalled", "Recovered"],
-      Degraded: ["NoLeader", "RenderFailing", "NotAvailable", "Recovered"],
+      "Child/*": ["ChildFailing", "Recovered"],
+      Degraded: ["NoLeader", "RenderFailing", "ChildStalled", "VersionSkew", "NotAvailable", "Recovered"],
     },
-    Daemons: {
-      "Node/*": ["DaemonSilent", "DaemonOldVersion", "Recovered"],
-      Degraded: ["DaemonSilent", "DaemonCrashLoop", "DaemonOldVersion", "NotAvailable", "Recovered"],
-    },
+    Daemons: { Degraded: ["DaemonSilent", "DaemonCrashLoop", "DaemonOldVersion", "Recovered"] },
     Server: {
       Start: ["Started", "Stopped"],
       "Served/*": ["Served", "ServeRefused"],
@@ -599,36 +596,15 @@ export const healthReasons = {
     "AsExpected",
     "NotKnown",
     "InProgress",
-    "NotAvailable",
     "DaemonSilent",
     "DaemonCrashLoop",
     "DaemonOldVersion",
     "Off",
   ],
-  ServerHealthy: [
-    "AsExpected",
-    "NotKnown",
-    "InProgress",
-    "NotNeeded",
-    "NotAvailable",
-    "VersionSkew",
-    "ServerDown",
-    "CertExpiring",
-    "Off",
-  ],
-  BuilderHealthy: [
-    "AsExpected",
-    "NotKnown",
-    "InProgress",
-    "NotNeeded",
-    "NotAvailable",
-    "VersionSkew",
-    "BuilderDown",
-    "BuildQueueStuck",
-    "Off",
-  ],
-  StateKeeping: ["AsExpected", "NotKnown", "InProgress", "ChildDown", "Gap", "Off"],
-  BootstrapComplete: ["AsExpected", "NotKnown", "InProgress", "BootstrapJournalMissing", "Off"],
+  ServerHealthy: ["AsExpected", "NotKnown", "InProgress", "NotNeeded", "ServerDown", "CertExpiring", "Off"],
+  BuilderHealthy: ["AsExpected", "NotKnown", "InProgress", "NotNeeded", "BuilderDown", "BuildQueueStuck", "Off"],
+  StateKeeping: ["AsExpected", "InProgress", "ChildDown", "Gap", "Off"],
+  BootstrapComplete: ["AsExpected", "InProgress", "BootstrapJournalMissing", "Off"],
   UpdateProgressing: ["AsExpected", "NotKnown", "PoolsUpdating", "Off"],
 } as const satisfies Readonly<Record<string, readonly ReportReason[]>>;
 

@@ -1,3 +1,5 @@
+import { own } from "./own.ts";
+
 /** The fields of every Kubernetes object. Field names and meaning: Kubernetes apimachinery meta/v1. */
 export interface ObjectMeta {
   name: string;
@@ -81,7 +83,7 @@ export function selectorMatches(
   const has = labels ?? {};
   for (const [key, value] of Object.entries(selector.matchLabels ?? {})) if (has[key] !== value) return false;
   for (const { key, operator, values = [] } of selector.matchExpressions ?? []) {
-    const value = has[key];
+    const value = own(has, key);
     const inValues = value !== undefined && values.includes(value);
     if (operator === "In" && !inValues) return false;
     if (operator === "NotIn" && inValues) return false;

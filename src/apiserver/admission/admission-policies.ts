@@ -9,10 +9,11 @@ import {
   type PolicyRequest,
 } from "../schema/validation/cel-policies.ts";
 import type { KubeObject, Served } from "../schema/contract.ts";
-import { isObject, own } from "../schema/json-values.ts";
+import { isObject } from "../schema/json-values.ts";
 import { labelSelectorMatches } from "../schema/selectors.ts";
 import { forbidden, Refusal } from "../schema/status.ts";
 import type { Exchange } from "../access/exchange.ts";
+import { own } from "../../api/schema/own.ts";
 
 const policiesResource = "validatingadmissionpolicies.admissionregistration.k8s.io";
 const bindingsResource = "validatingadmissionpolicybindings.admissionregistration.k8s.io";

@@ -1,10 +1,11 @@
 import { nodeTaints } from "../../api/names.ts";
 import type { AdmissionPlugin } from "./admission.ts";
 import type { LiveObjects } from "../storage/live-objects.ts";
-import { isObject, own } from "../schema/json-values.ts";
+import { isObject } from "../schema/json-values.ts";
 import { forbidden, notFound, namespaceTerminating } from "../schema/status.ts";
 import type { Random } from "../../ports/random.ts";
 import { nameSuffix } from "../schema/name-suffix.ts";
+import { own } from "../../api/schema/own.ts";
 
 /** Namespaces that a cluster cannot be without. */
 const immortal = new Set(["default", "kube-system", "kube-public"]);

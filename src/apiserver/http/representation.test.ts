@@ -27,6 +27,29 @@ test("what is shown in one turn needs no further one, and of longer lists nothin
   expect(await partsOf(many(1_001, 1))).toEqual([0, 500, 1_000]);
 });
 
+test("long rows of short objects take turns of their own, and more than a text holds is not made [apiserver-lists-3]", async () => {
+  let [turns, made] = [0, 0];
+  const turn = () => {
+    turns += 1;
+    return Promise.resolve();
+  };
+  const columns = "x".repeat(1024 * 1024);
+  const show = () => {
+    made += 1;
+    return columns;
+  };
+  const rows = (count: number) =>
+    inTurns(
+      many(count, 10).map((length) => ({ json: { length } })),
+      show,
+      turn,
+    );
+  expect(await rows(100)).toHaveLength(100);
+  expect([made, turns]).toEqual([100, 11]);
+  expect(await rows(400)).toBeUndefined();
+  expect(made).toBeLessThan(100 + 260);
+});
+
 test("large objects fill a turn by their characters, and one that is larger has a turn for itself [apiserver-lists-2]", async () => {
   const half = 2 * 1024 * 1024;
   expect(await partsOf(many(2, half))).toEqual([]);

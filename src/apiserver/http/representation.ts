@@ -63,14 +63,17 @@ export function negotiate(accept: string | undefined, query: URLSearchParams): F
 /** Writes objects in the forms that callers ask for. `now`: milliseconds since the epoch, for ages in tables. */
 export interface Representation {
   object(served: Served, live: Pick<LiveObject, "object" | "json">, format: Format): string;
-  /** @param turn waits while others go on: each row of a table takes some time. */
+  /**
+   * @param turn waits while others go on: each row of a table takes some time.
+   * @returns `undefined`: it is longer than a text may be.
+   */
   list(
     served: Served,
     items: readonly LiveObject[],
     metadata: ListMetadata,
     format: Format,
     turn: () => Promise<void>,
-  ): Promise<string>;
+  ): Promise<string | undefined>;
   /** A marker of progress in a watch. */
   bookmark(served: Served, revision: number, format: Format, annotations?: Readonly<Record<string, string>>): string;
 }
@@ -149,12 +152,12 @@ export function representation(now: () => number): Representation {
       switch (format.as) {
         case "table": {
           const rows = await inTurns(items, ({ object }) => JSON.stringify(row(served, object, format)), turn);
-          return inEncoding(listOf(tableHead(served, metadata), "rows", rows), format);
+          return rows && inEncoding(listOf(tableHead(served, metadata), "rows", rows), format);
         }
         case "metadata": {
           const head = { kind: "PartialObjectMetadataList", apiVersion: "meta.k8s.io/v1", metadata };
           const texts = await inTurns(items, ({ object }) => JSON.stringify(asMetadata(object)), turn);
-          return inEncoding(listOf(head, "items", texts), format);
+          return texts && inEncoding(listOf(head, "items", texts), format);
         }
         case "object": {
           // Lists of custom objects are written without Go's types, and name a token that there is not.
@@ -164,7 +167,8 @@ export function representation(now: () => number): Representation {
             metadata: definition.custom ? { continue: "", ...metadata } : metadata,
           };
           // Objects are kept encoded: a list is their concatenation.
-          return inEncoding(listOf(head, "items", await inTurns(items, (live) => item(served, live), turn)), format);
+          const texts = await inTurns(items, (live) => item(served, live), turn);
+          return texts && inEncoding(listOf(head, "items", texts), format);
         }
       }
     },
@@ -185,21 +189,39 @@ export function representation(now: () => number): Representation {
 /** Objects of a list that are shown in one turn, unless they have more characters than that. */
 const objectsOfOneTurn = 500;
 const charactersOfOneTurn = 4 * 1024 * 1024;
+/** The same of what is made of them: a row of a table has its object, and cells of any length. */
+const shownOfOneTurn = 2 * charactersOfOneTurn;
+/** Half of the longest text that V8 makes. */
+export const longestTextCharacters = 256 * 1024 * 1024;
 
 /**
  * Texts of items: the values that they are made of would take several times their memory while the list waits for turns. A
  * list that takes several turns also waits before the first one, so that it holds nothing while it waits for its place.
+ *
+ * @returns `undefined`: they are longer than a text may be.
  */
 export async function inTurns<T extends Sized>(
   items: readonly T[],
   show: (item: T) => string,
   turn: () => Promise<void>,
-): Promise<string[]> {
+): Promise<string[] | undefined> {
   const portions = portionsOf(items);
   const shown: string[] = [];
+  let [characters, sinceTurn] = [0, 0];
   for (const portion of portions) {
     if (portions.length > 1) await turn();
-    for (const item of portion) shown.push(show(item));
+    sinceTurn = 0;
+    for (const item of portion) {
+      if (sinceTurn > shownOfOneTurn) {
+        await turn();
+        sinceTurn = 0;
+      }
+      const text = show(item);
+      characters += text.length;
+      if (characters > longestTextCharacters) return undefined;
+      sinceTurn += text.length;
+      shown.push(text);
+    }
   }
   return shown;
 }

@@ -1,10 +1,12 @@
 import type { IncomingMessage } from "node:http";
 import { request } from "node:https";
 import { isIP } from "node:net";
+import type { HttpResponse } from "../../ports/http.ts";
 import type { KubeObject } from "../schema/contract.ts";
 import { isObject } from "../schema/json-values.ts";
 import type { LogSource } from "../requests/pods.ts";
 import { internalError } from "../schema/status.ts";
+import { logLimits, LogReaders } from "./log-readers.ts";
 
 export interface KubeletLogsOptions {
   readonly nodeOf: (name: string) => KubeObject | undefined;
@@ -12,9 +14,13 @@ export interface KubeletLogsOptions {
   readonly tls: { readonly ca: string; readonly certificate: string; readonly key: string };
 }
 
-/** Passes requests for logs on to the kubelet of the pod's node, at the address and port of its status. */
+/**
+ * Passes requests for logs on to the kubelet of the pod's node, at the address and port of its status, as far as the reader's
+ * share of what that kubelet answers has room.
+ */
 export function kubeletLogs({ nodeOf, tls }: KubeletLogsOptions): LogSource {
-  return ({ namespace, pod, container, nodeName, query }, signal) => {
+  const readers = new LogReaders(logLimits);
+  return ({ namespace, pod, container, nodeName, query, reader }, signal) => {
     const endpoint = endpointOf(nodeOf(nodeName));
     if (endpoint === undefined)
       return Promise.resolve(internalError(`no address of a kubelet is known for node ${nodeName}`).response());
@@ -22,22 +28,25 @@ export function kubeletLogs({ nodeOf, tls }: KubeletLogsOptions): LogSource {
     asked.delete("container");
     const parameters = asked.toString();
     const url = `https://${endpoint}/containerLogs/${encodeURIComponent(namespace)}/${encodeURIComponent(pod)}/${encodeURIComponent(container)}${parameters === "" ? "" : `?${parameters}`}`;
-    return new Promise((resolve) => {
-      const fail = (error: Error) => resolve(internalError(`Get ${JSON.stringify(url)}: ${error.message}`).response());
-      const call = request(
-        url,
-        { signal, ca: tls.ca, cert: tls.certificate, key: tls.key },
-        (answer: IncomingMessage) => {
-          resolve({
-            status: answer.statusCode ?? 502,
-            headers: { "content-type": answer.headers["content-type"] ?? "text/plain" },
-            body: answer as AsyncIterable<Uint8Array>,
-          });
-        },
-      );
-      call.on("error", fail);
-      call.end();
-    });
+    const ask = () =>
+      new Promise<HttpResponse>((resolve) => {
+        const fail = (error: Error) =>
+          resolve(internalError(`Get ${JSON.stringify(url)}: ${error.message}`).response());
+        const call = request(
+          url,
+          { signal, ca: tls.ca, cert: tls.certificate, key: tls.key },
+          (answer: IncomingMessage) => {
+            resolve({
+              status: answer.statusCode ?? 502,
+              headers: { "content-type": answer.headers["content-type"] ?? "text/plain" },
+              body: answer as AsyncIterable<Uint8Array>,
+            });
+          },
+        );
+        call.on("error", fail);
+        call.end();
+      });
+    return readers.read({ kubelet: endpoint, nodeName, reader }, ask, signal);
   };
 }
 

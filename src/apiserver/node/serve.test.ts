@@ -93,8 +93,11 @@ const maps = "/api/v1/namespaces/default/configmaps";
 const many = <T>(count: number, make: () => T): T[] => Array.from({ length: count }, make);
 const map = (name: string, data: Json = {}) => ({ apiVersion: "v1", kind: "ConfigMap", metadata: { name }, data });
 
-/** An HTTPS server of the test's own: a webhook or a kubelet. */
-async function companion(answer: (path: string, body: string, client: string) => string): Promise<number> {
+/** An HTTPS server of the test's own: a webhook or a kubelet. An answer that `goesOn` has no end. */
+async function companion(
+  answer: (path: string, body: string, client: string) => string,
+  goesOn: (path: string) => boolean = () => false,
+): Promise<number> {
   const { certificate, key } = await authority.server("127.0.0.1");
   const server = createServer(
     { cert: certificate, key, ca: authority.certificate, requestCert: true, rejectUnauthorized: false },
@@ -103,13 +106,10 @@ async function companion(answer: (path: string, body: string, client: string) =>
       request.on("data", (chunk: Buffer) => chunks.push(chunk));
       request.on("end", () => {
         const socket = request.socket as import("node:tls").TLSSocket;
-        response.end(
-          answer(
-            request.url ?? "",
-            Buffer.concat(chunks).toString(),
-            socket.authorized ? String(socket.getPeerCertificate().subject.CN) : "",
-          ),
-        );
+        const path = request.url ?? "";
+        const client = socket.authorized ? String(socket.getPeerCertificate().subject.CN) : "";
+        response.write(answer(path, Buffer.concat(chunks).toString(), client));
+        if (!goesOn(path)) response.end();
       });
     },
   );
@@ -313,6 +313,78 @@ describe("serveApiServer", () => {
     expect(asked).toEqual([]);
   });
 });
+
+/** A node whose kubelet is the companion at `port`, a pod there, and `view` for all of `readers`. */
+async function podWithReaders(url: string, port: number): Promise<void> {
+  const status = {
+    addresses: [{ type: "InternalIP", address: "127.0.0.1" }],
+    daemonEndpoints: { kubeletEndpoint: { Port: port } },
+  };
+  const spec = { nodeName: "n", containers: [{ name: "main", image: "i" }] };
+  await call(url, "POST", "/api/v1/nodes", { metadata: { name: "n" }, status });
+  await call(url, "POST", "/api/v1/namespaces/default/pods", { metadata: { name: "p" }, spec });
+  await call(url, "POST", "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings", {
+    metadata: { name: "readers" },
+    roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "view" },
+    subjects: [{ apiGroup: "rbac.authorization.k8s.io", kind: "Group", name: "readers" }],
+  });
+}
+
+test("who follows logs leaves room for others and most of a kubelet's answers to administrators [apiserver-logs-1]", async () => {
+  const users = ["a", "b", "c", "d", "e"];
+  const staticTokens = {
+    ...Object.fromEntries(users.map((name) => [name, { name, groups: ["readers"] }])),
+    secret: { name: "admin", groups: ["system:masters"] },
+  };
+  const port = await companion(
+    () => "a line\n",
+    (path) => path.includes("follow=true"),
+  );
+  const { url } = await start("followed.db", { staticTokens });
+  await podWithReaders(url, port);
+  const log = "/api/v1/namespaces/default/pods/p/log";
+  const followed: { readonly token: string; readonly stop: () => void }[] = [];
+  const follow = (token: string) =>
+    new Promise<number>((resolve, reject) => {
+      const headers = { authorization: `Bearer ${token}` };
+      const ask = httpsRequest(`${url}${log}?follow=true`, { agent: false, ca: authority.certificate, headers });
+      ask.on("error", reject);
+      ask.on("response", (answer) => {
+        if (answer.statusCode === 200) followed.push({ token, stop: () => ask.destroy() });
+        answer.on("error", () => undefined).resume();
+        resolve(answer.statusCode ?? 0);
+      });
+      ask.end();
+    });
+  const read = (token: string) => call(url, "GET", log, undefined, { authorization: `Bearer ${token}` });
+  const follows = async (token: string, count: number) => new Set(await Promise.all(many(count, () => follow(token))));
+  try {
+    expect(await follows("a", 16)).toEqual(new Set([200]));
+    const refused = await read("a");
+    expect(refused.status).toBe(429);
+    expect(refused.headers["retry-after"]).toBe("5");
+    expect(json(refused)["message"]).toBe(
+      "you read 16 logs from node n already, as many as you may at once: stop one that you follow, then try again",
+    );
+    for (let tries = 0; tries < 20; tries += 1) expect((await read("b")).body.toString()).toBe("a line\n");
+
+    for (const token of ["b", "c", "d"]) expect(await follows(token, 16)).toEqual(new Set([200]));
+    const full = await read("e");
+    expect(full.status).toBe(429);
+    expect(json(full)["message"]).toContain("all users together read 64 logs from node n already");
+    expect(await follows("secret", 20)).toEqual(new Set([200]));
+
+    for (const { token, stop } of followed) if (token === "a") stop();
+    const again = await untilSeen(
+      "room for another user",
+      () => read("e"),
+      (answer): answer is Answer => answer.status === 200,
+    );
+    expect(again.body.toString()).toBe("a line\n");
+  } finally {
+    for (const { stop } of followed) stop();
+  }
+}, 60_000);
 
 test("bodies of one user, and those of watches, take no room from other users [apiserver-serve-4]", async () => {
   const masters = ["system:masters"];

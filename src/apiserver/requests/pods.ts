@@ -1,4 +1,5 @@
 import type { HttpRequest, HttpResponse } from "../../ports/http.ts";
+import type { Share } from "../access/shares.ts";
 import { deleteObject } from "./deletes.ts";
 import type { LiveObject } from "../storage/live-objects.ts";
 import { bodyObject } from "../http/request-body.ts";
@@ -33,6 +34,8 @@ export interface LogRequest {
    * limitBytes …
    */
   readonly query: URLSearchParams;
+  /** Whose share of what is read at once it takes. */
+  readonly reader: Share;
 }
 export type LogSource = (request: LogRequest, signal: AbortSignal) => Promise<HttpResponse>;
 
@@ -262,7 +265,11 @@ export async function bindPod(context: WriteContext, request: HttpRequest): Prom
 }
 
 /** GET …/pods/x/log */
-export async function podLog(context: WriteContext, source: LogSource | undefined): Promise<HttpResponse | Refusal> {
+export async function podLog(
+  context: WriteContext,
+  source: LogSource | undefined,
+  reader: Share,
+): Promise<HttpResponse | Refusal> {
   const { engine, exchange, served, target } = context;
   const pod = engine.live.get({ resource: "pods", namespace: target.namespace, name: target.name })?.object;
   if (pod === undefined) return notFound(served.definition, target.name);
@@ -291,5 +298,5 @@ export async function podLog(context: WriteContext, source: LogSource | undefine
   query.set("container", container);
   if (isTrue(query.get("follow")) && query.has("limitBytes") && Number(query.get("limitBytes")) <= 0)
     return badRequest("limitBytes must be positive");
-  return source({ namespace: target.namespace, pod: target.name, container, nodeName, query }, exchange.signal);
+  return source({ namespace: target.namespace, pod: target.name, container, nodeName, query, reader }, exchange.signal);
 }

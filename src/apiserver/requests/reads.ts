@@ -3,7 +3,15 @@ import type { HttpRequest, HttpResponse } from "../../ports/http.ts";
 import { type Engine, keyInStore } from "./engine.ts";
 import { inVersion } from "../schema/event-conversion.ts";
 import type { Interest, LiveEvent, LiveObject } from "../storage/live-objects.ts";
-import { contentType, type Format, inTurns, negotiate, objectResponse, type Sized } from "../http/representation.ts";
+import {
+  contentType,
+  type Format,
+  inTurns,
+  longestTextCharacters,
+  negotiate,
+  objectResponse,
+  type Sized,
+} from "../http/representation.ts";
 import { isTrue, type ResourceTarget } from "../http/request-target.ts";
 import { isObject } from "../schema/json-values.ts";
 import { parseFieldSelector, parseLabelSelector } from "../schema/selectors.ts";
@@ -160,16 +168,15 @@ export async function listObjects(
       : {}),
     ...(more && selection.everything ? { remainingItemCount: all.length - passed + 1 } : {}),
   };
-  if (isTooLong(items)) return tooLongFor("the list is too long for one answer: ask for it in pages, with limit=500");
-  return objectResponse(200, await engine.show.list(served, items, metadata, format, turn), format);
+  const list = isTooLong(items) ? undefined : await engine.show.list(served, items, metadata, format, turn);
+  return list === undefined
+    ? tooLongFor("the list is too long for one answer: ask for it in pages, with limit=500")
+    : objectResponse(200, list, format);
 }
 
-/** Half of the longest text that V8 makes: a row of a table has more than its object. */
-const longestListCharacters = 256 * 1024 * 1024;
-
-/** Whether a list has no answer in one text. */
+/** Whether a list has no answer in one text, whatever is shown of its items. */
 export const isTooLong = (items: readonly Sized[]): boolean =>
-  items.reduce((sum, { json }) => sum + json.length, 0) > longestListCharacters;
+  items.reduce((sum, { json }) => sum + json.length, 0) > longestTextCharacters;
 
 const tooLongFor = (message: string): Refusal => new Refusal(413, "RequestEntityTooLarge", message);
 
@@ -213,6 +220,9 @@ const bookmarkEveryMs = 60_000;
 const defaultWatchSeconds = 1_800;
 /** No watch outlives those by much: its caller may have lost the rights that it began with. */
 const mostWatchSeconds = 2 * defaultWatchSeconds;
+
+/** Of what a watch missed: as much as is kept of the objects themselves. Beyond that, it is told to list. */
+const longestMissedCharacters = 128 * 1024 * 1024;
 
 /** WATCH: from a revision, or from the objects that there are. */
 export async function watchObjects(
@@ -299,13 +309,15 @@ export async function watchObjects(
   if (!stream.isOpen) return answer;
   // What happened since is read where all changes are kept, in any number: nothing else happens before the watch hears of it.
   const missed = engine.live.since(selection.interest, from);
-  if (missed === "compacted" || missed.some((event) => isUnclear(event, selection))) {
+  const lines =
+    missed === "compacted" || missed.some((event) => isUnclear(event, selection)) ? undefined : linesOf(missed, send);
+  if (lines === undefined) {
     const { status } = expired(`too old resource version: ${from} (${engine.live.oldest()})`);
     stream.begin(`${JSON.stringify({ type: "ERROR", object: status })}\n`);
     stream.end();
     return answer;
   }
-  stream.begin(initial + missed.map(send).join(""));
+  stream.begin(initial + lines);
   // Events up to the revision asked for are known to the caller already.
   const since = Math.max(fromState ? 0 : (asked ?? 0), 0);
   cancels.push(
@@ -353,7 +365,20 @@ async function shownState(
   }
   if (isTooLong(chosen)) return undefined;
   const line = (live: LiveObject) => `{"type":"ADDED","object":${engine.show.object(served, live, format)}}\n`;
-  return (await inTurns(chosen, line, turn)).join("");
+  return (await inTurns(chosen, line, turn))?.join("");
+}
+
+/** Lines of events in one text; `undefined`: it is longer than one may be, or than others wait for. */
+function linesOf(events: readonly LiveEvent[], send: (event: LiveEvent) => string): string | undefined {
+  const lines: string[] = [];
+  let characters = 0;
+  for (const event of events) {
+    const line = send(event);
+    characters += line.length;
+    if (characters > longestMissedCharacters) return undefined;
+    lines.push(line);
+  }
+  return lines.join("");
 }
 
 /**

@@ -4,11 +4,12 @@ import { inVersion } from "../schema/event-conversion.ts";
 import { readPatch } from "./patch-object.ts";
 import { bodyObject } from "../http/request-body.ts";
 import type { KubeObject, Served } from "../schema/contract.ts";
-import { isObject, own } from "../schema/json-values.ts";
+import { isObject } from "../schema/json-values.ts";
 import { printLabelSelector } from "../schema/selectors.ts";
 import { badRequest, conflict, internalError, invalid, jsonResponse, notFound, Refusal } from "../schema/status.ts";
 import { modifyObject, type WriteContext } from "./writes.ts";
 import type { HttpResponse } from "../../ports/http.ts";
+import { own } from "../../api/schema/own.ts";
 
 type ScalePaths = NonNullable<Served["definition"]["scale"]>;
 

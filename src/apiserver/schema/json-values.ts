@@ -11,11 +11,6 @@ export function isList(value: unknown): value is unknown[] {
   return Array.isArray(value);
 }
 
-/** A field of an object, and none of those that every object of the language has, such as `constructor`. */
-export function own<T>(object: Readonly<Record<string, T>> | undefined, key: string): T | undefined {
-  return object !== undefined && Object.hasOwn(object, key) ? object[key] : undefined;
-}
-
 /** A deep copy of a JSON value. A key `__proto__` is dropped: assigning it would change the prototype. */
 export function cloneJson<T>(value: T): T {
   return copy(value) as T;

@@ -1,5 +1,6 @@
 import type { KubeObject, ParsedSelector, ResourceDefinition } from "./contract.ts";
 import { isList, isObject, textAt } from "./json-values.ts";
+import { own } from "../../api/schema/own.ts";
 
 /** Labels of an object. */
 export type Labels = Readonly<Record<string, string>>;
@@ -39,7 +40,7 @@ export function compileLabelSelector(selector: unknown): ParsedSelector<Labels> 
   }
   for (const expression of isList(selector["matchExpressions"]) ? selector["matchExpressions"] : []) {
     const key = textAt(expression, "key");
-    const operator = operators[textAt(expression, "operator")];
+    const operator = own(operators, textAt(expression, "operator"));
     if (operator === undefined) {
       return {
         verdict: "invalid",

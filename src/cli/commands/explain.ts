@@ -55,7 +55,7 @@ import type { KubeClient, Selection } from "../../kube/kube-client.ts";
 import { isForbidden, isNotFound } from "../../kube/kube-error.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { systemClock } from "../../ports/node/index.ts";
-import { readArguments, usageError } from "../arguments.ts";
+import { didYouMean, readArguments, usageError } from "../arguments.ts";
 import { listOf, settingsInCluster } from "../cluster-objects.ts";
 import { connect } from "../connect.ts";
 import { exitCodes } from "../exit-codes.ts";
@@ -210,8 +210,25 @@ export function subjectOf(text: string): ExplainSubject {
     objectKinds.find(({ words }) => words.includes(word));
   const isNamespaced = kind !== undefined && typeof kind !== "string" && kind.resource.namespaced;
   if (kind === undefined || name === "" || more.length !== (isNamespaced ? 1 : 0))
-    throw usageError(`"${text}" is nothing that can be explained: write ${forms}`);
+    throw usageError(
+      `"${text}" is nothing that can be explained${kind === undefined ? didYouMean(word, allWords()) : ""}: write ${forms}`,
+    );
   return { kind, name: [name, ...more].join("/") };
+}
+
+/** Every word that names a kind. */
+const allWords = (): readonly string[] => [
+  ...Object.values(kinds).flat(),
+  ...objectKinds.flatMap(({ words }) => words),
+];
+
+/** `pool worker`, as kubectl takes it, is `pool/worker`. */
+function inPairs(words: readonly string[]): readonly string[] {
+  const [first, second] = words;
+  const isPair = words.length === 2 && first !== undefined && second !== undefined && !second.includes("/");
+  return isPair && allWords().includes(first.toLowerCase()) && !onlyNames.has(first.toLowerCase())
+    ? [`${first}/${second}`]
+    : words;
 }
 
 export async function run(args: readonly string[]): Promise<number> {
@@ -221,7 +238,7 @@ export async function run(args: readonly string[]): Promise<number> {
     { positionals: true },
   );
   if (positionals.length === 0) throw usageError(`say what to explain: ${forms}`);
-  const subjects = positionals.map(subjectOf);
+  const subjects = inPairs(positionals).map(subjectOf);
   const { kube, close } = await connect({ kubeconfig: values.kubeconfig, directory: values.dir, component: "explain" });
   try {
     return await explainSubjects(kube, processIo(), subjects, { json: values.json === true });

@@ -5,7 +5,12 @@ import { type ClusterForecast, type ClusterObjects, planCluster } from "../../co
 import { type PinnedImagesPlan, planPinnedImages } from "../../core/preview/plan-pinned-images.ts";
 import { type PlannedRegistries, planRegistries } from "../../core/preview/plan-registries.ts";
 import type { SizedPool } from "../../core/preview/size-pinned-images.ts";
-import { isRegistryObject, withRegistryManifests } from "../../core/runtime/registry-objects.ts";
+import {
+  type RegistryObjects,
+  isRegistryObject,
+  objectNameOf,
+  withRegistryManifests,
+} from "../../core/runtime/registry-objects.ts";
 import { readArguments, usageError } from "../arguments.ts";
 import { sourceOptions } from "../cluster-objects.ts";
 import { connect } from "../connect.ts";
@@ -13,7 +18,7 @@ import { exitCodes } from "../exit-codes.ts";
 import { processIo } from "../io.ts";
 import { describePlan, printable } from "../plan/describe-plan.ts";
 import { judgeOSImages, osImageLines } from "../plan/judge-os-images.ts";
-import { type PlannedChange, readChange } from "../plan/read-change.ts";
+import { type ClusterSource, type PlannedChange, readChange } from "../plan/read-change.ts";
 import { readOSImage } from "../plan/read-os-image.ts";
 import { sizedPinnedImages } from "../plan/size-pinned-images.ts";
 import { readRegistryObjects } from "../registry-objects.ts";
@@ -60,7 +65,7 @@ async function planOf(change: PlannedChange, streamName: string | undefined, poo
   return {
     forecast: {
       ...planned,
-      refusals: [...change.refusals, ...registries.refusals, ...planned.refusals],
+      refusals: [...change.refusals, ...registries.refusals, ...registries.leftOut, ...planned.refusals],
       warnings: [
         ...change.warnings,
         ...registries.warnings,
@@ -128,11 +133,17 @@ async function plannedRegistries(
   { manifests, from, source }: PlannedChange,
   around: ClusterObjects,
 ): Promise<PlannedRegistries> {
-  if (!manifests.some(isRegistryObject)) return { machineConfigs: around.machineConfigs, refusals: [], warnings: [] };
-  if (source === undefined) return planRegistries(withRegistryManifests([...from, ...manifests]), around);
-  const { kube, close } = await connect({ kubeconfig: source.kubeconfig, directory: source.dir, component: "plan" });
+  const changed = manifests.filter(isRegistryObject);
+  if (changed.length === 0) return { machineConfigs: around.machineConfigs, refusals: [], leftOut: [], warnings: [] };
+  const before = source === undefined ? withRegistryManifests(from) : await storedRegistries(source);
+  const written = new Set(changed.map(objectNameOf));
+  return planRegistries({ before, after: withRegistryManifests(manifests, before), written }, around);
+}
+
+async function storedRegistries({ kubeconfig, dir }: NonNullable<ClusterSource>): Promise<RegistryObjects> {
+  const { kube, close } = await connect({ kubeconfig, directory: dir, component: "plan" });
   try {
-    return planRegistries(withRegistryManifests(manifests, await readRegistryObjects(kube)), around);
+    return await readRegistryObjects(kube);
   } finally {
     close();
   }

@@ -6,7 +6,7 @@ import { readArguments, usageError } from "../arguments.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { judgeByPolicies } from "../judge-by-policies.ts";
 import { judgeManifest, kindsToJudge } from "../judge-manifest.ts";
-import { type Manifest, readDocuments } from "../manifests.ts";
+import { type Manifest, documentOf, readDocuments } from "../manifests.ts";
 import { processIo } from "../io.ts";
 
 /** A problem with where it stands. */
@@ -27,6 +27,10 @@ export async function run(args: readonly string[]): Promise<number> {
   const paths = [...positionals, ...(values.filename ?? [])];
   if (paths.length === 0) throw usageError("name the files or folders to validate, or '-' for standard input");
   const documents = readDocuments(paths);
+  if (documents.length === 0)
+    throw usageError(
+      `${paths.join(", ")}: there is no manifest: of a folder, files named *.yaml, *.yml and *.json count`,
+    );
   const kinds = kindsToJudge();
   const seen = new Map<string, string>();
   const byPolicies = judgeByPolicies(
@@ -84,9 +88,10 @@ export async function run(args: readonly string[]): Promise<number> {
     );
   else {
     for (const { document, file, line, object, path, reason, remedy, severity } of findings) {
-      processIo().out(
-        `${file}:${line ?? 1}: ${severity}: ${object ?? `document ${document}`}: ${path === "" ? "" : `${path}: `}${reason}${remedy === undefined ? "" : `; ${remedy}`}\n`,
-      );
+      const about = object === undefined ? documentOf({ file, document }) : [object];
+      const at = document === 0 ? file : `${file}:${line ?? 1}`;
+      const what = [at, severity, ...about, ...(path === "" ? [] : [path]), reason].join(": ");
+      processIo().out(`${what}${remedy === undefined ? "" : `; ${remedy}`}\n`);
     }
     processIo().out(
       `${count(documents.length, "document")}: ${count(errors, "error")}, ${count(findings.length - errors, "warning")}\n`,

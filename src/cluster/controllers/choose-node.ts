@@ -4,6 +4,7 @@ import { isSuiteNamespace } from "../suite-namespaces.ts";
 import { effectiveTaints, nodeSelected, pinnedNode, toleratesTaint } from "./node-fit.ts";
 import { controllerOf, isTerminal } from "./pod-state.ts";
 import { type Selector, selects } from "./selects.ts";
+import { own } from "../../api/schema/own.ts";
 
 export interface SchedulingView {
   readonly nodes: readonly Node[];
@@ -137,16 +138,16 @@ function antiAffinityDomains(pod: Pod, view: SchedulingView): (node: Node) => bo
   const repels = (from: Pod, term: AntiAffinityTerm, other: Pod) =>
     (term.namespaces ?? [from.metadata.namespace]).includes(other.metadata.namespace ?? "") &&
     selects(term.labelSelector, other.metadata.labels);
-  const own = termsOf(pod);
+  const terms = termsOf(pod);
   for (const node of view.nodes) {
     const labels = node.metadata.labels ?? {};
     for (const other of view.podsOn(node.metadata.name)) {
       if (isTerminal(other)) continue;
       for (const [from, term, to] of [
-        ...own.map((term) => [pod, term, other] as const),
+        ...terms.map((term) => [pod, term, other] as const),
         ...termsOf(other).map((term) => [other, term, pod] as const),
       ]) {
-        const domain = labels[term.topologyKey];
+        const domain = own(labels, term.topologyKey);
         const domains = taken.get(term.topologyKey) ?? new Set();
         if (domain === undefined || domains.has(domain) || !repels(from, term, to)) continue;
         domains.add(domain);
@@ -154,7 +155,7 @@ function antiAffinityDomains(pod: Pod, view: SchedulingView): (node: Node) => bo
       }
     }
   }
-  return (node) => [...taken].some(([key, domains]) => domains.has(node.metadata.labels?.[key] ?? ""));
+  return (node) => [...taken].some(([key, domains]) => domains.has(own(node.metadata.labels, key) ?? ""));
 }
 
 function rankOf(pod: Pod, node: Node, present: readonly Pod[]): readonly number[] {

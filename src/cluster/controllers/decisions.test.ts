@@ -217,6 +217,23 @@ describe("lists of a tenant's size", () => {
     expect(choose(pod(-1), [repelled]).verdict).toBe("nowhere");
   });
 
+  test("[cluster-decisions-5] a node has no label that it was not given, such as one by a word of the language", () => {
+    const required = (operator: string) => ({
+      affinity: {
+        nodeAffinity: {
+          requiredDuringSchedulingIgnoredDuringExecution: {
+            nodeSelectorTerms: [{ matchExpressions: [{ key: "constructor", operator }] }],
+          },
+        },
+      },
+    });
+    expect(choose(pod(-1, { spec: required("Exists") }), []).verdict).toBe("nowhere");
+    expect(choose(pod(-1, { spec: required("DoesNotExist") }), []).verdict).toBe("node");
+    const term = { topologyKey: "constructor", labelSelector: { matchLabels: { a: "b" } } };
+    const repels = { affinity: { podAntiAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [term] } } };
+    expect(choose(pod(-1, { spec: repels }), [pod(0, { spec: { nodeName: "worker-0" } })]).verdict).toBe("node");
+  });
+
   test("[cluster-decisions-4] a node that tenants filled still takes the suite's pods", () => {
     const present = numbered(110, (i) => pod(i, { spec: { nodeName: "worker-0" } }));
     expect(choose(pod(-1), present)).toMatchObject({ message: expect.stringContaining("Too many pods") as string });

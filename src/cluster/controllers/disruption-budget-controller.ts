@@ -62,7 +62,7 @@ export function budgetMetrics(
     againInMs = Math.min(againInMs ?? left, left);
   }
   const currentHealthy = pods.filter(
-    (pod) => isActive(pod) && isPodReady(pod) && disruptedPods[pod.metadata.name] === undefined,
+    (pod) => isActive(pod) && isPodReady(pod) && !Object.hasOwn(disruptedPods, pod.metadata.name),
   ).length;
   const expectedPods =
     maxUnavailable !== undefined || typeof minAvailable === "string" ? scale : pods.filter(isActive).length;

@@ -20,10 +20,21 @@ export interface GarbageCollectorOptions extends Ports {
 /** Owners that are known to be deleted; a uid is never reused. Bounds memory. */
 const rememberedAbsent = 5_000;
 const workers = 8;
+/** Owners that are asked for in one turn of an object: after that, others have theirs. */
+const ownersOfOneTurn = 20;
 /** Kinds whose objects are too many and too short-lived to own anything. */
 const ignored: ReadonlySet<string> = new Set(["events"]);
 /** When one of these changes, kinds come or go. */
 const definitions = "customresourcedefinitions";
+
+/** What is known of the owners of an object, some of which the API server was asked for. */
+interface Asking {
+  readonly owners: readonly OwnerReference[];
+  /** By uid, what it answered. */
+  readonly answers: Map<string, OwnerState>;
+  /** Those that are still to be asked for. */
+  readonly left: OwnerReference[];
+}
 
 interface Monitor {
   readonly kind: ServedKind;
@@ -42,6 +53,8 @@ export async function runGarbageCollector(options: GarbageCollectorOptions, sign
   /** uid of an owner → uids of what it owns */
   const dependents = new Map<string, Set<string>>();
   const absent = new Set<string>();
+  /** By uid, objects of whose owners some are still to be asked for. */
+  const askings = new Map<string, Asking>();
   const monitors = new Map<string, Monitor>();
   let kinds = new Map<string, ServedKind>();
   /** Of each watched kind that has no first list yet: settles with that list, or when the kind is watched no longer. */
@@ -54,8 +67,7 @@ export async function runGarbageCollector(options: GarbageCollectorOptions, sign
     coalesceMs: options.coalesceMs,
     work: async (uid) => {
       await Promise.all(unread);
-      await look(uid);
-      return {};
+      return (await look(uid)) === "again" ? { again: { afterMs: 0 } } : {};
     },
     onFailure: (uid, error, retryInMs) => {
       if (!signal.aborted)
@@ -99,6 +111,7 @@ export async function runGarbageCollector(options: GarbageCollectorOptions, sign
     const item = items.get(uid);
     if (item === undefined) return;
     items.delete(uid);
+    askings.delete(uid);
     remember(uid);
     for (const owner of item.owners) {
       unlink(owner.uid, uid);
@@ -113,11 +126,12 @@ export async function runGarbageCollector(options: GarbageCollectorOptions, sign
     if (absent.size > rememberedAbsent && oldest.done !== true) absent.delete(oldest.value);
   }
 
-  async function look(uid: string): Promise<void> {
+  /** `again`: some of its owners are still to be asked for. */
+  async function look(uid: string): Promise<void | "again"> {
     const item = items.get(uid);
     if (item === undefined) return;
-    const states = new Map<OwnerReference, OwnerState>();
-    if (!item.deleting) for (const owner of item.owners) states.set(owner, await stateOf(item, owner));
+    const states = item.deleting ? new Map<OwnerReference, OwnerState>() : await statesOf(item);
+    if (states === "again") return "again";
     const step = collectGarbage(item, dependentsOf(uid), (owner) => states.get(owner) ?? "unknown");
     const key = { name: item.name, namespace: item.namespace };
     const unlessElsewhere = async (work: Promise<unknown>) => {
@@ -179,15 +193,65 @@ export async function runGarbageCollector(options: GarbageCollectorOptions, sign
     }
   }
 
-  async function stateOf(item: Item, owner: OwnerReference): Promise<OwnerState> {
-    const asked = `${item.namespace}/${owner.uid}`;
-    if (absent.has(owner.uid) || absent.has(asked)) return "absent";
+  /** The states of all owners; `again`: after those of this turn, some are still to be asked for. */
+  async function statesOf(item: Item): Promise<ReadonlyMap<OwnerReference, OwnerState> | "again"> {
+    const asking = askingOf(item);
+    if (asking === undefined) return finished(item);
+    const { answers, left } = asking;
+    await Promise.all(
+      left
+        .splice(-ownersOfOneTurn)
+        .map(async (owner) => answers.set(owner.uid, knownStateOf(item, owner) ?? (await answerAbout(item, owner)))),
+    );
+    if (left.length > 0) return "again";
+    // Those of a turn that failed.
+    left.push(...item.owners.filter((owner) => (knownStateOf(item, owner) ?? answers.get(owner.uid)) === undefined));
+    return left.length > 0 ? "again" : finished(item, answers);
+  }
+
+  /** What is still to be asked; `undefined`: nothing, or nothing would follow from it. */
+  function askingOf(item: Item): Asking | undefined {
+    const before = askings.get(item.uid);
+    if (before?.owners === item.owners) return before;
+    const known = item.owners.map((owner) => [owner, knownStateOf(item, owner)] as const);
+    if (known.every(([, state]) => state !== undefined) || known.some(([, state]) => state === "unknown"))
+      return undefined;
+    const answers = new Map(
+      item.owners.flatMap(({ uid }) => {
+        const answer = before?.answers.get(uid);
+        return answer === undefined ? [] : [[uid, answer] as const];
+      }),
+    );
+    const left = known.flatMap(([owner, state]) => (state !== undefined || answers.has(owner.uid) ? [] : [owner]));
+    const asking = { owners: item.owners, answers, left };
+    askings.set(item.uid, asking);
+    return asking;
+  }
+
+  /** What is known by now counts before what was answered: an owner that was there may be gone. */
+  function finished(
+    item: Item,
+    answers: ReadonlyMap<string, OwnerState> = new Map(),
+  ): ReadonlyMap<OwnerReference, OwnerState> {
+    askings.delete(item.uid);
+    return new Map(
+      item.owners.map((owner) => [owner, knownStateOf(item, owner) ?? answers.get(owner.uid) ?? "unknown"]),
+    );
+  }
+
+  /** The state of an owner without a request; `undefined`: the API server has to be asked. */
+  function knownStateOf(item: Item, owner: OwnerReference): OwnerState | undefined {
+    if (absent.has(owner.uid) || absent.has(`${item.namespace}/${owner.uid}`)) return "absent";
     const known = items.get(owner.uid);
     if (known !== undefined && (known.namespace === "" || known.namespace === item.namespace))
       return isWaitingForDependents(known) ? "waiting" : "solid";
     const kind = kinds.get(kindId({ group: groupOf(owner.apiVersion), kind: owner.kind }));
+    return kind === undefined || (kind.resource.namespaced && item.namespace === "") ? "unknown" : undefined;
+  }
+
+  async function answerAbout(item: Item, owner: OwnerReference): Promise<OwnerState> {
+    const kind = kinds.get(kindId({ group: groupOf(owner.apiVersion), kind: owner.kind }));
     if (kind === undefined) return "unknown";
-    if (kind.resource.namespaced && item.namespace === "") return "unknown";
     const there = await kube.get(
       kind.resource,
       { name: owner.name, ...(kind.resource.namespaced ? { namespace: item.namespace } : {}) },
@@ -200,7 +264,7 @@ export async function runGarbageCollector(options: GarbageCollectorOptions, sign
         : "solid";
     // For this namespace only: a reference across namespaces is void, and must not cost the true dependents their
     // lives.
-    remember(asked);
+    remember(`${item.namespace}/${owner.uid}`);
     return "absent";
   }
 

@@ -283,6 +283,19 @@ describe("disruption budgets", () => {
     expect(full?.status).toMatchObject({ expectedPods: 4, desiredHealthy: 2, disruptionsAllowed: 0 });
   });
 
+  test("a pod counts as healthy whatever its name is, a word of the language among them [cluster-budgets-1]", () => {
+    const pod: Pod = {
+      apiVersion: "v1",
+      kind: "Pod",
+      metadata: { name: "constructor", namespace },
+      status: { phase: "Running", conditions: [{ type: "Ready", status: "True" }] },
+    };
+    expect(budgetMetrics(budget({ minAvailable: 0 }), [pod], 1, 0)).toMatchObject({
+      currentHealthy: 1,
+      disruptionsAllowed: 1,
+    });
+  });
+
   test("a budget never allows evictions below its number of healthy pods", () => {
     const anyPod = fc.record({ ready: fc.boolean(), disrupted: fc.boolean(), deleted: fc.boolean() });
     const anyLimit = fc.oneof(

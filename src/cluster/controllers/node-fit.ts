@@ -1,6 +1,7 @@
 import type { Node, Pod, Taint } from "../../api/foreign/kubernetes.ts";
 import { conditionOf } from "../../api/schema/object.ts";
 import { nodeTaints } from "../../api/names.ts";
+import { own } from "../../api/schema/own.ts";
 
 type Toleration = NonNullable<NonNullable<Pod["spec"]>["tolerations"]>[number];
 type NodeSelectorTerm = { matchExpressions?: Requirement[]; matchFields?: Requirement[] };
@@ -66,7 +67,7 @@ function termMatches({ matchExpressions = [], matchFields = [] }: NodeSelectorTe
   if (matchExpressions.length + matchFields.length === 0) return false;
   const field = (key: string) => (key === "metadata.name" ? node.metadata.name : undefined);
   return (
-    matchExpressions.every((one) => satisfies(one, node.metadata.labels?.[one.key])) &&
+    matchExpressions.every((one) => satisfies(one, own(node.metadata.labels, one.key))) &&
     matchFields.every((one) => satisfies(one, field(one.key)))
   );
 }

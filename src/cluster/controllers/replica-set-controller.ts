@@ -14,6 +14,7 @@ import { setCondition } from "../../api/schema/conditions.ts";
 import { nameByHash } from "./template-hash.ts";
 import { millisecondsOf } from "./timestamp.ts";
 import { writeStatus } from "./write-status.ts";
+import { own } from "../../api/schema/own.ts";
 
 /**
  * The most pods that one pass creates or deletes: k8s.io/kubernetes pkg/controller/replicaset (master) BurstReplicas.
@@ -150,7 +151,7 @@ export function expendable(pods: readonly Pod[], now: number): readonly Pod[] {
       millisecondsOf(pod.status?.conditions?.find(({ type }) => type === "Ready")?.lastTransitionTime) ?? now;
     return [
       pod.spec?.nodeName === undefined || pod.spec.nodeName === "" ? 0 : 1,
-      phases[pod.status?.phase ?? "Pending"] ?? 2,
+      own(phases, pod.status?.phase ?? "Pending") ?? 2,
       ready ? 1 : 0,
       Number(pod.metadata.annotations?.[workloads.podDeletionCost] ?? 0) || 0,
       -(perNode.get(pod.spec?.nodeName ?? "") ?? 0),

@@ -17,7 +17,7 @@ import { PodPlaces } from "./pod-places.ts";
 import { PodWorker, type PodWorkerOptions } from "./pod-worker.ts";
 
 /**
- * Limits of those who read logs: the API server alone gets any, and it follows them for hours. A kubelet ends streams after
+ * Limits of those who read logs: the API server alone gets any, shares them among its users, and follows them for hours. A kubelet ends streams after
  * four, too: kubernetes/kubernetes pkg/kubelet/apis/config/v1beta1/defaults.go (v1.34).
  */
 const logLimits: ListenLimits = {

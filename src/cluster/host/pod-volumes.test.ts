@@ -10,7 +10,7 @@ import { resolveInRoot } from "../../host/directory/root-folder.ts";
 import { countWork } from "../../../test/support/count-work.ts";
 import { PodPlaces } from "./pod-places.ts";
 import { pathProblem } from "./pod-problem.ts";
-import { type HeldToken, mostVolumeBytes, writeVolumes } from "./pod-volumes.ts";
+import { type HeldToken, mostVolumeBytes, writeVolumes, podFieldOf } from "./pod-volumes.ts";
 
 let folder: string;
 beforeEach(() => {
@@ -82,6 +82,12 @@ test("a token is replaced after four fifths of its lifetime", async () => {
   await pass(880_000);
   await write();
   expect(read("token")).toBe("token-2");
+});
+
+test("a pod has no label but its own, whatever it asks for [pod-volumes-1]", () => {
+  const of: Pod = { apiVersion: "v1", kind: "Pod", metadata: { name: "p", labels: { app: "a" } } };
+  const labelOf = (key: string) => podFieldOf(of, `metadata.labels['${key}']`);
+  expect([labelOf("app"), labelOf("constructor")]).toEqual(["a", ""]);
 });
 
 test("new authorities reach the pod at the next pass, without a new token", async () => {

@@ -14,6 +14,7 @@ import type { Files } from "../../ports/files.ts";
 import { isSuiteNamespace } from "../suite-namespaces.ts";
 import { type PodPlaces, namesIn } from "./pod-places.ts";
 import { containersOf, pathProblem } from "./pod-problem.ts";
+import { own } from "../../api/schema/own.ts";
 
 export interface VolumeOptions {
   readonly kube: KubeClient;
@@ -328,7 +329,7 @@ async function contentsOf(
 export function podFieldOf(pod: Pod, path: string): string | undefined {
   const { metadata, spec, status } = pod;
   const keyed = /^metadata\.(labels|annotations)\['([^']+)'\]$/.exec(path);
-  if (keyed !== null) return (keyed[1] === "labels" ? metadata.labels : metadata.annotations)?.[keyed[2] ?? ""] ?? "";
+  if (keyed !== null) return own(keyed[1] === "labels" ? metadata.labels : metadata.annotations, keyed[2] ?? "") ?? "";
   switch (path) {
     case "metadata.name":
       return metadata.name;

@@ -15,6 +15,7 @@ import { whenAborted } from "../../ports/when-aborted.ts";
 import { PodPlaces, type PlacesOptions } from "./pod-places.ts";
 import { argumentsOf, containerProblem } from "./pod-problem.ts";
 import { type HeldToken, podFieldOf, removeSecrets, writeVolumes } from "./pod-volumes.ts";
+import { own } from "../../api/schema/own.ts";
 
 export interface PodWorkerOptions extends PlacesOptions {
   readonly kube: KubeClient;
@@ -597,7 +598,7 @@ export class PodWorker {
 
 /** `$(NAME)` in arguments. */
 const expanded = (word: string, environment: Readonly<Record<string, string>>): string =>
-  word.replaceAll(/\$\(([A-Za-z_][A-Za-z0-9_]*)\)/g, (whole, name: string) => environment[name] ?? whole);
+  word.replaceAll(/\$\(([A-Za-z_][A-Za-z0-9_]*)\)/g, (whole, name: string) => own(environment, name) ?? whole);
 
 /** A container that ended well is not started again before the others run. */
 const initPolicy = (pod: Pod): "Never" | "OnFailure" => (pod.spec?.restartPolicy === "Never" ? "Never" : "OnFailure");

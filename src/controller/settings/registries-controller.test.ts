@@ -266,6 +266,39 @@ describe("mirror sets", () => {
     expect((await cluster.degraded())?.status).not.toBe("True");
   });
 
+  test("without effect on the machines of one pool alone are told of once [registries-controller-19]", async () => {
+    const cluster = await Registries.make();
+    const { harness } = cluster;
+    const contents = { source: encodeDataUrl('[[registry]]\nlocation = "mirror.example.com"\nblocked = true\n') };
+    const file = { path: registriesConfPath, mode: 0o644, overwrite: true, contents };
+    // The base stays as it is changed here.
+    harness.intercept = (handler) => (request, signal) =>
+      request.method !== "GET" && request.target.includes("/01-worker-container-runtime")
+        ? Promise.resolve({ status: 503, headers: {}, body: "{}" })
+        : handler(request, signal);
+    await harness.act(() =>
+      harness.kube.patch(
+        MachineConfig,
+        { name: "01-worker-container-runtime" },
+        { type: "merge", body: { spec: { config: { storage: { files: [file] } } } } },
+      ),
+    );
+    await cluster.put(openshift.ImageDigestMirrorSet, "a", {
+      imageDigestMirrors: [mirrors("quay.io/team", "mirror.example.com/team")],
+    });
+    for (const name of ["b", "c", "d"])
+      await cluster.put(openshift.ImageDigestMirrorSet, name, {
+        imageDigestMirrors: [mirrors(`${name}.example.com/team`, "other.example.com/team")],
+      });
+    const told = async () => {
+      const { items } = await harness.act(() => harness.kube.list(kubernetes.Event));
+      return items
+        .filter(({ involvedObject }) => involvedObject.kind === "ImageDigestMirrorSet")
+        .map(({ message, count }) => [message, count]);
+    };
+    expect(await told()).toEqual([[expect.stringContaining("the base registries.conf blocks mirror.example.com"), 1]]);
+  });
+
   test("that are refused hold no pool back after an update of the controller [registries-controller-5]", async () => {
     const cluster = await Registries.make();
     const { harness } = cluster;

@@ -57,8 +57,8 @@ const mostTold = 100;
 
 /** What was last told, so that each Event and each line is written once. */
 interface RegistriesMemory {
-  /** Object → its problems. */
-  readonly told: Map<string, string>;
+  /** Object → pool → its problems there: pools may have other bases. */
+  readonly told: Map<string, Map<string, string>>;
   /** Pool → why nothing is written for it. */
   readonly refused: Map<string, string>;
   /** By pool: changes that policies of namespaces alone cause. */
@@ -215,7 +215,8 @@ async function perform(
       // The name is this controller's, and was the reference's: its installation wrote it without any mark.
       await writeGenerated(decision.config, fieldManagers.registries, context);
       await writePolicyStatuses(objects, { problems: decision.leftOut, isWritten: true }, context);
-      tellObjects(objects, [...decision.leftOut.map(asRefused), ...decision.warnings.map(asWarned)], memory, context);
+      const found = [...decision.leftOut.map(asRefused), ...decision.warnings.map(asWarned)];
+      tellObjects(objects, { pool: name, problems: found }, memory, context);
       reportRecovered(name, memory, context);
       await writeCondition(pool, undefined, context);
       return done();
@@ -224,7 +225,7 @@ async function perform(
       const { problems, kept } = decision;
       if (kept !== undefined) await writeGenerated(kept, fieldManagers.registries, context);
       await writePolicyStatuses(objects, { problems, isWritten: false }, context);
-      tellObjects(objects, problems.map(asRefused), memory, context);
+      tellObjects(objects, { pool: name, problems: problems.map(asRefused) }, memory, context);
       const message = problems.slice(0, mostTold).map(problemOf).join("; ");
       reportRefused(name, message, memory, context);
       await writeCondition(pool, message, context);
@@ -281,23 +282,28 @@ const asWarned = (warning: RegistriesWarning): Told => ({
   notice: warning.concerns === "release" ? "ReleaseAtRisk" : "RegistriesNotAsWritten",
 });
 
-/** An Event on each object that is named, unless the last one said the same. */
+/** An Event on each object that is named, unless the last one for the pool, or for another pool, said the same. */
 function tellObjects(
   objects: RegistryObjects,
-  problems: readonly Told[],
+  { pool, problems }: { readonly pool: string; readonly problems: readonly Told[] },
   { told }: RegistriesMemory,
   { report }: Pick<Context, "report">,
 ): void {
   const byObject = Map.groupBy(problems, ({ object }) => object);
-  for (const name of told.keys()) if (!byObject.has(name)) told.delete(name);
+  for (const [name, ofPools] of told) {
+    if (!byObject.has(name)) ofPools.delete(pool);
+    if (ofPools.size === 0) told.delete(name);
+  }
   for (const object of allObjects(objects)) {
-    const own = byObject.get(objectNameOf(object));
+    const name = objectNameOf(object);
+    const own = byObject.get(name);
     const [first] = own ?? [];
     if (own === undefined || first === undefined) continue;
     const message = problemsText(own);
-    if (told.get(objectNameOf(object)) === message) continue;
-    told.set(objectNameOf(object), message);
-    report({ about: object, notice: first.notice, message });
+    const ofPools = told.get(name) ?? new Map<string, string>();
+    const isNew = ![...ofPools.values()].includes(message);
+    told.set(name, ofPools.set(pool, message));
+    if (isNew) report({ about: object, notice: first.notice, message });
   }
 }
 

@@ -264,7 +264,7 @@ describe("what the books say, word for word", () => {
       #1 Update  2026-01-02 10:00:00Z to 10:00:20Z, 20s: Superseded
          from rendered-worker-a to rendered-worker-b
          out of service for 16s
-         Superseded: A newer target came first.
+         Superseded: The target changed before this one was reached.
 
          10:00:00       1s  ✓ Requested          TargetSeen: seen
          10:00:02           ✓ Prepared           Planned: 1 file; drain and reboot
@@ -565,6 +565,21 @@ describe("what a reader finds", () => {
       ["b", "Succeeded", undefined],
       ["c", undefined, undefined],
     ]);
+  });
+
+  test("of a chapter that goes on, what was stored of its failure and its clocks is not said of its end [books-book-text-19]", () => {
+    const daemon = new LineWriter("daemon", "worker-0", "boot-1");
+    const to = { book: "node/worker-0", chapter: "Update", run: "b" } as const;
+    daemon.at(1, { ...to, path: "Requested", mark: "end", reason: "TargetSeen" });
+    daemon.at(2, { ...to, path: "Executed/Files", mark: "fail", reason: "WriteFailed" });
+    const [failing] = foldBook("node/worker-0", daemon.lines, { now: morning + 3000 });
+    const stored = object({ ...(failing ?? expect.fail()), number: 1, next: "mend it", skew: true, missed: 2 });
+    daemon.at(4, { ...to, path: "Executed/Files", mark: "end", reason: "Written" });
+    daemon.at(5, { ...to, path: "Updated", mark: "end", reason: "Succeeded", outcome: "Succeeded" });
+    const journals = [journal("node-worker-0", daemon.lines)];
+    const [chapter] = readBook({ books: [], chapters: [stored], journals }, "node/worker-0", now).chapters;
+    expect(chapter).toMatchObject({ number: 1, outcome: "Succeeded", missed: 2, kept: true });
+    expect([chapter?.next, chapter?.skew]).toEqual([undefined, undefined]);
   });
 
   test("lines about another node in a node's journal count for neither node, and the first one's book reports it [books-book-text-14]", () => {

@@ -376,6 +376,19 @@ describe("clocks", () => {
   });
 });
 
+test("what an observer saw begin later than it was answered is no clock that does not fit [books-fold-book-17]", () => {
+  const daemon = new LineWriter("daemon", "worker-0");
+  const observer = new LineWriter("state", "s", "pod-1");
+  daemon.at(0, { ...update, path: "Requested", mark: "end", reason: "TargetSeen" });
+  daemon.at(1, { ...update, path: "Executed/Files", mark: "begin", reason: "Writing" });
+  const saw = observer.at(4, { ...update, path: "Requested", mark: "begin", reason: "TargetSet" });
+  expect(chaptersOf([...daemon.lines, { ...saw, via: "seen" }])).toMatchObject([
+    { startedAt: "2026-01-02T10:00:00Z", entries: [{ path: "Requested" }, { path: "Executed/Files" }] },
+  ]);
+  const [chapter] = chaptersOf([...daemon.lines, { ...saw, via: "seen" }]);
+  expect(chapter?.skew).toBe(undefined);
+});
+
 describe("a target that is chosen, replaced and chosen again, while the controller's first line of it is lost", () => {
   const other = { ...update, run: "rendered-worker-other" };
   const requested = { path: "Requested", mark: "begin", reason: "TargetSet" } as const;

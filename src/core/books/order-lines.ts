@@ -140,10 +140,13 @@ function causesOf(placed: readonly PlacedLine[]): ReadonlyMap<PlacedLine, Placed
   return causes;
 }
 
-/** Ends of a section that no beginning explains, with the next beginning of their run, by another writer. */
+/**
+ * Ends of a section that no beginning explains, with the next beginning of their run, by another writer. What an observer
+ * sees begin, it sees later than whoever takes part: such a beginning is no cause.
+ */
 function belatedBegins({ begins, ends }: SectionLines): readonly (readonly [PlacedLine, PlacedLine])[] {
   const ofRun: Groups<PlacedLine> = new Map();
-  for (const begin of begins) addTo(ofRun, runOf(begin), begin);
+  for (const begin of begins) if (begin.line.via === "told") addTo(ofRun, runOf(begin), begin);
   const answered = new Set<PlacedLine>();
   /** Ends that answer a beginning, by writer, and by writer and run. */
   const answers: Groups<PlacedLine> = new Map();

@@ -155,6 +155,13 @@ function boundsOf({ count, medianMs, p10Ms, p90Ms }: Spread): { readonly lowMs: 
 }
 
 /**
+ * What is left of a step that takes longer than any before, as a share of the time that it has taken: the longer it
+ * takes, the longer it will take. About half of such steps in simulated roll-outs ended within the first share, and nine of
+ * ten within the second (`make bench`).
+ */
+const lateShare = { likely: 0.25, latest: 1 };
+
+/**
  * When a machine that is in a phase since some moment is likely to have its target: what updates before it took from
  * the same step on, those left out that were through with the step by then.
  *
@@ -175,19 +182,29 @@ export function estimateMachine(
       : [{ step: section.endedMs - section.beganMs, after: Math.max(0, wholeMs - section.endedMs) }];
   });
   const still = known.filter(({ step }) => step > elapsed);
-  // A machine that takes longer than any before may finish at any time; the durations of the next steps are still
-  // known.
-  const spread = spreadOf(
-    still.length > 0 ? still.map(({ step, after }) => step + after - elapsed) : known.map(({ after }) => after),
-  );
+  return still.length > 0
+    ? inTime(spreadOf(still.map(({ step, after }) => step + after)), elapsed, now)
+    : late(spreadOf(known.map(({ after }) => after)), elapsed, now);
+}
+
+/** @param spread what updates took that were in the step for longer. */
+function inTime(spread: Spread | undefined, elapsed: number, now: number): Estimate | undefined {
+  if (spread === undefined) return undefined;
+  const { lowMs, highMs } = boundsOf(spread);
+  const at = (ms: number) => now + Math.max(0, ms - elapsed);
+  return { likely: at(spread.medianMs), earliest: at(lowMs), latest: at(highMs), of: spread.count, late: false };
+}
+
+/** @param spread what updates took after the step, of which no duration says any more when it ends. */
+function late(spread: Spread | undefined, elapsed: number, now: number): Estimate | undefined {
   if (spread === undefined) return undefined;
   const { lowMs, highMs } = boundsOf(spread);
   return {
-    likely: now + spread.medianMs,
+    likely: now + elapsed * lateShare.likely + spread.medianMs,
     earliest: now + lowMs,
-    latest: now + highMs,
+    latest: now + elapsed * lateShare.latest + highMs,
     of: spread.count,
-    late: still.length === 0,
+    late: true,
   };
 }
 

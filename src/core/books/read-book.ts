@@ -2,7 +2,7 @@ import type { MachineStateBook } from "../../api/books/machine-state-book.ts";
 import type { MachineStateChapter } from "../../api/books/machine-state-chapter.ts";
 import type { MachineStateJournal } from "../../api/books/machine-state-journal.ts";
 import type { ReadBook, ReadChapter } from "./book-text.ts";
-import { closedChapters, foldBook, isIn, linesOfChapter } from "./fold-book.ts";
+import { type ChapterRecord, closedChapters, foldBook, isIn, linesOfChapter } from "./fold-book.ts";
 import { admittedLines, bookOfJournal, isKnown } from "./journal.ts";
 import { inOrderOfBoots, lineKey } from "./order-lines.ts";
 
@@ -57,9 +57,7 @@ export function readBook({ books, chapters, journals }: StoredBooks, book: strin
       (line) => line.chapter === same.chapter && (line.run ?? same.run) === same.run && !isKnown(same.through, line),
     );
     // Lines that the book has folded away cannot be folded again.
-    return isNew || same.dropped === 0
-      ? { ...same, ...record, number: same.number, kept: true }
-      : { ...same, kept: true };
+    return isNew || same.dropped === 0 ? goneOn(same, record) : { ...same, kept: true };
   });
   const silent = open
     .filter(({ number }) => !inBook.has(number))
@@ -75,6 +73,15 @@ export function readBook({ books, chapters, journals }: StoredBooks, book: strin
       0,
     ),
   };
+}
+
+/**
+ * A stored chapter with what its lines say by now. Of the stored one only that stays which no line says: what it left
+ * out, and what is known to be lost.
+ */
+function goneOn({ number, folded, missed }: MachineStateChapter["spec"], record: ChapterRecord): ReadChapter {
+  const leftOut = { ...(folded === undefined ? {} : { folded }), ...(missed === undefined ? {} : { missed }) };
+  return { ...leftOut, ...record, number, kept: true };
 }
 
 /** Names of all stored or reported books, sorted: the cluster, pools, nodes, builds. */

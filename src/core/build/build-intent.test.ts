@@ -24,10 +24,11 @@ const full = {
 const poolOf = (
   has: Readonly<Record<string, string>> = {},
   poolLabels: Readonly<Record<string, string>> = {},
+  name = "worker",
 ): MachineConfigPool => ({
   apiVersion: MachineConfigPool.apiVersion,
   kind: "MachineConfigPool",
-  metadata: { name: "worker", annotations: { ...has }, labels: { ...poolLabels } },
+  metadata: { name, annotations: { ...has }, labels: { ...poolLabels } },
   spec: {},
 });
 const configOf = (
@@ -154,6 +155,16 @@ describe("whether a pool is opted in", () => {
         containerFile: [{ containerfileArch: "NoArch", content: "FROM configs\nRUN true" }],
       },
     });
+  });
+
+  test("a pool has no Containerfile but that of its own name, whatever that is [build-intent-12]", () => {
+    const found = intent({
+      pool: poolOf({}, { [layering]: "" }, "constructor"),
+      buildConfig: { ...full, imageBuilderType: "custom-pod-builder" },
+      customContainerfiles: { worker: "FROM configs" },
+    });
+    expect(found).toMatchObject({ materialised: { machineConfigPool: { name: "constructor" } } });
+    expect(found).not.toHaveProperty("materialised.containerFile");
   });
 
   test("a Containerfile that is too long for a MachineOSConfig is read from its ConfigMap [build-intent-4]", () => {

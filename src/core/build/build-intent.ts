@@ -11,6 +11,7 @@ import type { ContentMode } from "../config/node-config.ts";
 import { type InputProblem, error, warning } from "./input-problem.ts";
 import { type Data, buildConfigKeys, buildSettings } from "./build-settings.ts";
 import { listText } from "../text/list-text.ts";
+import { own } from "../../api/schema/own.ts";
 
 export type OptInSource = "MachineOSConfig" | "PoolLabel" | "ClusterDefault";
 
@@ -74,9 +75,9 @@ export function compileIntent({ pool, machineOSConfigs, buildConfig, customConta
       problems: [],
       because: `the MachineOSConfig ${byUser.metadata.name} names the pool`,
     };
-  const own = deciding !== undefined && isMaterialised(deciding) ? deciding : undefined;
+  const materialised = deciding !== undefined && isMaterialised(deciding) ? deciding : undefined;
   const staysDefault =
-    buildConfig === undefined && own?.metadata.annotations?.[annotations.optInSource] === "ClusterDefault";
+    buildConfig === undefined && materialised?.metadata.annotations?.[annotations.optInSource] === "ClusterDefault";
   const source: OptInSource | undefined =
     switched === true
       ? "PoolLabel"
@@ -93,11 +94,11 @@ export function compileIntent({ pool, machineOSConfigs, buildConfig, customConta
     source === "PoolLabel"
       ? `the pool carries ${annotations.layeringEnabled}`
       : "every pool is opted in by the cluster's default";
-  const read = specFrom(name, buildConfig, customContainerfiles?.[name]);
+  const read = specFrom(name, buildConfig, own(customContainerfiles, name));
   return {
     opted: "in",
     source,
-    config: own,
+    config: materialised,
     ...(read.spec === undefined ? {} : { materialised: read.spec }),
     problems: read.problems,
     because,

@@ -128,6 +128,19 @@ describe("what is pruned", () => {
     expect(plan.remove).toMatchObject([{ build: { metadata: { name: "a" } }, image: undefined }]);
   });
 
+  test.for(["r.example.com:443", "R.Example.com"])(
+    "an image that a build which stays names at %s is not deleted with another build [build-prune-2]",
+    (host) => {
+      const image = `${host}/os@${digest(1)}`;
+      const has = { [annotations.pruneAfter]: timestampOf(start) };
+      const going = build("a", { image: pullspec(1), has });
+      const keeping = build("b", { image, has: { [annotations.keepBuild]: "true" } });
+      expect(prunePlan(facts([going, keeping])).remove).toMatchObject([{ image: undefined }]);
+      const both = prunePlan(facts([going, build("b", { image, has })]));
+      expect(both.remove.flatMap(({ image: gone }) => gone ?? [])).toHaveLength(1);
+    },
+  );
+
   test("two builds that go and name one digest delete it once", () => {
     const has = { [annotations.pruneAfter]: timestampOf(start) };
     const plan = prunePlan(facts([build("a", { image: pullspec(1), has }), build("b", { image: pullspec(1), has })]));

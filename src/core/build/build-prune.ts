@@ -2,6 +2,7 @@ import type { MachineOSBuild } from "../../api/kinds/machine-os-build.ts";
 import { annotations } from "../../api/names.ts";
 import { timestampOf } from "../../api/schema/object.ts";
 import { hasEnded, stateOfBuild } from "../config/build-phase.ts";
+import { imagePlace } from "../images/image-reference.ts";
 
 export interface PruneRules {
   /** Finished builds of each MachineOSConfig that are kept, last ones first. */
@@ -118,14 +119,17 @@ export function prunePlan(facts: PruneFacts): PrunePlan {
   const staying = new Set(
     facts.builds
       .filter(({ metadata }) => !going.has(metadata.name))
-      .flatMap(({ status }) => status?.digestedImagePushSpec ?? []),
+      .flatMap(({ status }) => status?.digestedImagePushSpec ?? [])
+      .map(imagePlace),
   );
   const deleted = new Set<string>();
   const remove = ripe.map((build) => {
     const pullspec = build.status?.digestedImagePushSpec;
-    if (pullspec === undefined || staying.has(pullspec) || used.has(digestOf(pullspec) ?? "") || deleted.has(pullspec))
+    if (pullspec === undefined) return { build, image: undefined };
+    const place = imagePlace(pullspec);
+    if (staying.has(place) || used.has(digestOf(pullspec) ?? "") || deleted.has(place))
       return { build, image: undefined };
-    deleted.add(pullspec);
+    deleted.add(place);
     return { build, image: pullspec };
   });
   const unmark = newestFirst.flatMap(({ metadata }) =>

@@ -1,3 +1,5 @@
+import { own } from "../../api/schema/own.ts";
+
 /**
  * The TLS settings of the `config.openshift.io` APIServer. Source of names: openshift/api
  * config/v1/types_tlssecurityprofile.go (master).
@@ -111,7 +113,7 @@ export function kubeletTlsOf(profile: TlsSecurityProfile | undefined): {
   readonly cipherSuites: readonly string[];
 } {
   const custom = profile?.type === "Custom" ? (profile.custom ?? undefined) : undefined;
-  const named = profiles[profile?.type ?? ""] ?? profiles["Intermediate"];
+  const named = own(profiles, profile?.type ?? "") ?? profiles["Intermediate"];
   const all = [...ciphers, ...onlyOfKubelets];
   return {
     minVersion: custom === undefined ? (named?.minVersion ?? "") : (custom.minTLSVersion ?? ""),
@@ -147,11 +149,11 @@ export function tlsOfProfile(profile: TlsSecurityProfile | undefined): TlsDecisi
   const wanted =
     type === "Custom"
       ? { ciphers: profile?.custom?.ciphers ?? [], minVersion: profile?.custom?.minTLSVersion ?? "VersionTLS12" }
-      : profiles[type];
+      : own(profiles, type);
   if (wanted === undefined)
     return refused(`there is no TLS profile ${type}: it is Old, Intermediate, Modern or Custom`);
   if (wanted.ciphers.length === 0) return refused("the TLS profile Custom names no ciphers");
-  const version = versions[wanted.minVersion];
+  const version = own(versions, wanted.minVersion);
   if (version === undefined)
     return refused(`there is no TLS version ${wanted.minVersion}: it is VersionTLS12 or VersionTLS13`);
   const absent = wanted.ciphers.filter((name) => !ciphers.some((cipher) => cipher.name === name));
@@ -172,7 +174,7 @@ export function tlsOfProfile(profile: TlsSecurityProfile | undefined): TlsDecisi
  * @param cipherSuites `undefined`: none were named, and Intermediate applies; an empty list is refused.
  */
 export function tlsOfFlags(minVersion: string | undefined, cipherSuites: readonly string[] | undefined): TlsDecision {
-  const version = versions[minVersion ?? "VersionTLS12"];
+  const version = own(versions, minVersion ?? "VersionTLS12");
   if (version === undefined)
     return refused(`there is no TLS version ${minVersion}: it is VersionTLS12 or VersionTLS13`);
   if (version === "older") return refused(`${minVersion} is not spoken: VersionTLS12 is the least`);

@@ -125,6 +125,17 @@ export function sameImage(a: string, b: string): boolean {
   return printImageReference(one.reference) === printImageReference(other.reference);
 }
 
+/**
+ * Where an image is: names of one image in one repository have one place, whichever way its host is written. A text that is no
+ * name is its own.
+ */
+export function imagePlace(text: string): string {
+  const reading = parseImageReference(text);
+  if (reading.verdict === "refused") return text;
+  const host = reading.reference.host.toLowerCase().replace(/:443$/, "");
+  return printImageReference({ ...reading.reference, host });
+}
+
 /** Whether the host is a loopback name or address. */
 export const isLoopbackHost = (host: string): boolean =>
   /^(localhost|127\.[0-9]+\.[0-9]+\.[0-9]+|\[::1\])(:[0-9]+)?$/.test(host);

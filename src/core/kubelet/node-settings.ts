@@ -3,6 +3,7 @@ import { nano, parseQuantity } from "../../api/schema/quantities.ts";
 import { lenientKubernetesYaml } from "../text/kubernetes-yaml.ts";
 import { judgeKubeletConfiguration } from "./validate-kubelet.ts";
 import { kubeletSettings } from "./kubelet-settings.ts";
+import { own } from "../../api/schema/own.ts";
 
 /** Amounts of a node's resources by name, as Kubernetes writes quantities. */
 export type Resources = Readonly<Record<string, string>>;
@@ -33,9 +34,10 @@ export function nodeSettings(text: string): NodeSettings | undefined {
   const { problems, decoded } = judgeKubeletConfiguration(read.value);
   if (problems.length > 0) return undefined;
   const settings = kubeletSettings(decoded);
-  const evictions = Object.entries(settings.map("evictionHard")).flatMap(([signal, threshold]) =>
-    resourceOf[signal] === undefined ? [] : [[resourceOf[signal], threshold] as const],
-  );
+  const evictions = Object.entries(settings.map("evictionHard")).flatMap(([signal, threshold]) => {
+    const resource = own(resourceOf, signal);
+    return resource === undefined ? [] : [[resource, threshold] as const];
+  });
   return {
     maxPods: settings.numberOrDefault("maxPods", 110),
     taints: settings.list<Taint>("registerWithTaints") ?? [],

@@ -253,7 +253,7 @@ function decidePlan(view: MachineView, memory: PassMemory, comparison: Compariso
     case "bootUndoes":
       return {
         case: "reportUndone",
-        message: `after ${plan.tried} reboots for ${describeTarget(target.config)}, ${firstFive(plan.changes.map(describeChange))} differ from it again: each boot of the machine undoes what was written before it; the machine is not rebooted again for this target`,
+        message: `after ${plan.tried} reboots for ${describeTarget(target.config)}, ${firstFive(plan.changes.map(describeChange))} ${plan.changes.length === 1 ? "differs" : "differ"} from it again: each boot of the machine undoes what was written before it; the machine is not rebooted again for this target`,
       };
     case "settleFailed": {
       const where = plan.path === undefined ? "" : ` at ${plan.path}`;

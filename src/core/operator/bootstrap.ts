@@ -20,7 +20,8 @@ import { objectsOfCluster } from "../kubelet/cluster-settings.ts";
 import { type PlannedSettings, type SettingsObjects, planSettings } from "../preview/plan-settings.ts";
 import { problemsOfPool } from "../pool/judge-pool.ts";
 import { type AroundRegistries, type PlannedRegistries, planRegistries } from "../preview/plan-registries.ts";
-import { isRegistryObject, objectNameOf, withRegistryManifests } from "../runtime/registry-objects.ts";
+import { problemOf } from "../runtime/decide-registries.ts";
+import { isRegistryObject, noRegistries, objectNameOf, withRegistryManifests } from "../runtime/registry-objects.ts";
 import { encodeBase64 } from "../../ignition/data-url.ts";
 import { pullSecretKey, pullSecretOf } from "../render/pull-secret.ts";
 import { releaseOf } from "../render/release-of.ts";
@@ -301,14 +302,15 @@ function bootstrapRegistries(
   found: ReadonlyMap<string, BootstrapInput>,
   releaseImage: string | undefined,
   around: AroundRegistries,
-): PlannedRegistries & { readonly problems: readonly BootstrapProblem[] } {
+): Pick<PlannedRegistries, "machineConfigs" | "warnings"> & { readonly problems: readonly BootstrapProblem[] } {
   const given = [...found.values()].filter(({ object }) => isRegistryObject(object));
-  if (given.length === 0) return { machineConfigs: around.machineConfigs, refusals: [], warnings: [], problems: [] };
+  if (given.length === 0) return { machineConfigs: around.machineConfigs, warnings: [], problems: [] };
   const objects_ = withRegistryManifests(given.map(({ object }) => object));
-  const planned = planRegistries({ ...objects_, releaseImage }, around);
+  const planned = planRegistries({ before: noRegistries, after: { ...objects_, releaseImage } }, around);
   const placeOf = (name: string) => given.find(({ object }) => objectNameOf(object) === name)?.place ?? "";
   return {
-    ...planned,
+    machineConfigs: planned.machineConfigs,
+    warnings: [...planned.leftOut.map(problemOf), ...planned.warnings],
     problems: planned.refusals.map(({ object, path, reason, remedy }) => ({
       place: placeOf(object),
       path,

@@ -183,7 +183,7 @@ describe("the health of the suite's parts", () => {
       title: "a task that fails, while there is no ClusterOperator",
       more: {
         clusterOperator: undefined,
-        ...operator({ failing: [{ part: "RBAC", how: "failing", message: "forbidden" }] }),
+        ...operator({ failing: [{ part: "RBAC", message: "forbidden" }] }),
       },
       type: "OperatorHealthy",
       says: /^False SyncRBACFailing: forbidden/,
@@ -268,15 +268,9 @@ describe("the health of the suite's parts", () => {
     },
     {
       title: "a child that fails",
-      more: controller({ failing: [{ part: "kubelet-config", how: "failing", message: "it fails" }] }),
+      more: controller({ failing: [{ part: "kubelet-config", message: "it fails" }] }),
       type: "ControllerHealthy",
       says: /^False KubeletConfigFailing: it fails/,
-    },
-    {
-      title: "a child that does not end",
-      more: controller({ failing: [{ part: "drain", how: "stalled", message: "it hangs" }] }),
-      type: "ControllerHealthy",
-      says: /^False DrainStalled: it hangs/,
     },
     {
       title: "an unobserved pool",

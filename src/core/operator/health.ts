@@ -67,7 +67,6 @@ export interface UnavailableDaemon {
 export interface Failing {
   /** Task or controller: `RBAC`, `render`. */
   readonly part: string;
-  readonly how: "failing" | "stalled";
   readonly message: string;
 }
 
@@ -249,8 +248,7 @@ function controllerHealth(facts: HealthFacts): Verdict {
   });
   if (refused.length > 0) return bad("RenderFailing", refused.join("; "));
   const [failing] = controller.failing;
-  if (failing !== undefined)
-    return bad(`${camel(failing.part)}${failing.how === "failing" ? "Failing" : "Stalled"}`, failing.message);
+  if (failing !== undefined) return bad(failingReason(failing.part), failing.message);
   const late = facts.unseen.find(({ by, since }) => by === "controller" && cluster.now - since > stalledAfterMs);
   if (late !== undefined)
     return bad(
@@ -258,6 +256,12 @@ function controllerHealth(facts: HealthFacts): Verdict {
       `${late.what} has waited for the controller ${late.part} since ${timestampOf(late.since)}`,
     );
   return fine(`${controller.leader.holder.split("_")[0] ?? ""} leads, and nothing waits`);
+}
+
+/** `DrainFailing`; of a controller whose word is another reason already, `RenderControllerFailing`. */
+function failingReason(part: string): string {
+  const reason = `${camel(part)}Failing`;
+  return isPlain(reason) ? `${camel(part)}ControllerFailing` : reason;
 }
 
 function daemonsHealth(facts: HealthFacts): Verdict {

@@ -7,6 +7,7 @@ import { type Phase, phaseWordOf } from "../books/phase.ts";
 import { drainReasons, drainSkipped } from "./plan-drain.ts";
 import { type MachineRefusal, refusedTargetsOf } from "./quarantine.ts";
 import { clipText } from "../text/clip-text.ts";
+import { own } from "../../api/schema/own.ts";
 
 /**
  * Characters of what a machine says of itself. Root on it writes annotations of 256 Ki and conditions of a MiB, which its
@@ -139,7 +140,8 @@ export function kubeletVerdict(node: Pick<Node, "status">): {
   if (!conditions.some(({ type }) => type === "Ready"))
     return { kubeletReady: false, kubeletReason: "its kubelet has not reported yet" };
   for (const { type, status, reason } of conditions) {
-    if (mustBe[type] !== undefined && mustBe[type] !== status)
+    const demanded = own(mustBe, type);
+    if (demanded !== undefined && demanded !== status)
       return {
         kubeletReady: false,
         kubeletReason: `${type} is ${status}${reason === undefined || reason === "" ? "" : ` (${reason})`}`,

@@ -2,6 +2,7 @@ import type { Node } from "../../api/foreign/kubernetes.ts";
 import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import { labels } from "../../api/names.ts";
 import { selectorIsEmpty, selectorMatches } from "../../api/schema/object.ts";
+import { own } from "../../api/schema/own.ts";
 
 export type PoolOfNode =
   | {
@@ -64,11 +65,13 @@ function labelsSelectedBy(
   const has: Labels = { ...metadata.labels, ...also };
   let choices: readonly Labels[] = [{ ...also, ...selector.matchLabels }];
   for (const { key, operator, values = [] } of selector.matchExpressions ?? []) {
-    const is = selector.matchLabels?.[key] ?? has[key];
+    const is = own(selector.matchLabels, key) ?? own(has, key);
     const wanted = operator === "Exists" ? [""] : operator === "In" ? values : [];
     if (wanted.length === 0 || (is !== undefined && (operator === "Exists" || wanted.includes(is)))) continue;
     choices = choices
-      .flatMap((choice) => (key in choice ? [choice] : wanted.map((value) => ({ ...choice, [key]: value }))))
+      .flatMap((choice) =>
+        Object.hasOwn(choice, key) ? [choice] : wanted.map((value) => ({ ...choice, [key]: value })),
+      )
       .slice(0, mostChoices);
   }
   const makesMember = (choice: Labels) => {

@@ -5,7 +5,7 @@ import type { MachineConfig } from "../../api/kinds/machine-config.ts";
 import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import { labels } from "../../api/names.ts";
 import { type KubeObject, keyOf } from "../../api/schema/object.ts";
-import type { RegistryObjects } from "../runtime/registry-objects.ts";
+import { type RegistryObjects, noRegistries } from "../runtime/registry-objects.ts";
 import { explainRegistryObject } from "./explain-registries.ts";
 import { explanationText } from "./explanation.ts";
 import { planRegistries } from "./plan-registries.ts";
@@ -63,7 +63,8 @@ function explained(
     releaseImage: cluster.release,
   };
   const around = { pools, machineConfigs: [], controllerConfig };
-  const { machineConfigs } = cluster.written === false ? around : planRegistries(all, around);
+  const { machineConfigs } =
+    cluster.written === false ? around : planRegistries({ before: noRegistries, after: all }, around);
   return explanationText(
     explainRegistryObject(
       objects[0],

@@ -8,7 +8,7 @@ import { policyConflicts } from "../runtime/registries-config.ts";
 import { type RegistryObjects, objectNameOf, settingsOf } from "../runtime/registry-objects.ts";
 import { type Explanation, type Remedies, section } from "./explanation.ts";
 import { overriddenFiles, overriddenRemedy, overriddenText } from "../render/overridden-files.ts";
-import { type AroundRegistries, registriesByPool } from "./plan-registries.ts";
+import { type AroundRegistries, registriesByPool, uniqueProblems } from "./plan-registries.ts";
 
 type State = Pick<Explanation, "reason" | "headline"> & Partial<Remedies>;
 
@@ -116,10 +116,6 @@ function stateOf(
 /** What keeps every object of registries from machines. */
 const problemsOf = (decisions: ReadonlyMap<string, RegistriesDecision>): readonly ObjectProblem[] =>
   uniqueProblems([...decisions.values()].flatMap((decision) => (decision.do === "refuse" ? decision.problems : [])));
-
-const uniqueProblems = (problems: readonly ObjectProblem[]): readonly ObjectProblem[] => [
-  ...new Map(problems.map((problem) => [problemOf(problem), problem] as const)).values(),
-];
 
 const isBehind = (pool: string, decision: RegistriesDecision | undefined, configs: readonly MachineConfig[]): boolean =>
   decision?.do === "write" &&

@@ -667,8 +667,8 @@ describe("with chapters", () => {
   test("a roll-out says when each machine and the whole are likely to end, with the spread [preview-explain-17]", () => {
     const explanation = explainPool(rolling, "worker", pastFrom([], true)) ?? expect.fail();
     expect(explanation.sections.find(({ title }) => title === "Likely end")?.lines).toEqual([
-      "the roll-out: between 12:06 and 12:17Z, most likely 12:12 (in 12m00s; median of 3 updates of this pool)",
-      "b: between 12:00 and 12:04Z, most likely 12:02 (in 2m00s; one update of this pool)",
+      "the roll-out: between 12:06 and 12:21Z, most likely 12:12 (in 12m00s; median of 3 updates of this pool)",
+      "b: between 12:00 and 12:08Z, most likely 12:02 (in 2m00s; one update of this pool)",
       "a machine takes 5m00s (4m12s to 5m48s), of that Executed/Drained 4m00s (3m12s to 4m48s)",
     ]);
     expect(explanation.likelyEnd).toEqual({

@@ -13,6 +13,7 @@ export function clipWarning(text: string): string {
   const line = text
     .replaceAll(/\s+/g, " ")
     .trim()
+    .replaceAll("…", "...")
     .replaceAll(/[^ -~]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`);
   return line.length <= warningLimit ? line : `${line.slice(0, warningLimit - 3).trimEnd()}...`;
 }

@@ -4,7 +4,7 @@ import { clipWarning } from "./forecast-summary.ts";
 import { clipText } from "../text/clip-text.ts";
 import { andMore } from "../text/list-text.ts";
 import type { RenderRefusal } from "../render/render-pool.ts";
-import { problemsOfObject } from "./object-rules.ts";
+import { type Stored, problemsOfObject } from "./object-rules.ts";
 import type { ClusterForecast } from "./plan-cluster.ts";
 
 /** The verdict for the API server about an object to be stored. */
@@ -21,8 +21,8 @@ const sentence = ({ path, reason, remedy }: Problem) =>
   `${path === "" ? "" : `${path}: `}${reason}${remedy === undefined ? "" : `; ${remedy}`}`;
 
 /** The verdict about an object by itself. */
-export const judgeObject = (kind: string, object: KubeObject, before?: KubeObject): AdmissionVerdict =>
-  judged(`${kind} ${object.metadata.name}`, problemsOfObject(kind, object, before));
+export const judgeObject = (kind: string, object: KubeObject, stored: Stored): AdmissionVerdict =>
+  judged(`${kind} ${object.metadata.name}`, problemsOfObject(kind, object, stored));
 
 /**
  * Why a MachineConfig is refused although it can be had by itself: no machine could have it together with the other

@@ -2,7 +2,9 @@ import type { ContainerRuntimeConfig } from "../../api/kinds/container-runtime-c
 import type { KubeletConfig } from "../../api/kinds/kubelet-config.ts";
 import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
+import { labels } from "../../api/names.ts";
 import type { KubeObject } from "../../api/schema/object.ts";
+import { own } from "../../api/schema/own.ts";
 import { equalValues } from "../../ignition/canonical.ts";
 import type { Problem } from "../../ignition/problem.ts";
 import { validateMachineConfig } from "../config/validate-machine-config.ts";
@@ -29,13 +31,23 @@ const rulesByKind: Readonly<Record<string, ObjectRules>> = {
   ContainerRuntimeConfig: (config) => problemsOfRuntimeConfig(config as ContainerRuntimeConfig),
 };
 
+/** What is known of an object that is stored already, and of the pools that may take it in. */
+export interface Stored {
+  /** As it is stored; absent: it is new. */
+  readonly before?: KubeObject | undefined;
+  /** The pools of the cluster; absent, or `undefined`: they are not known. */
+  readonly pools?: () => readonly MachineConfigPool[] | undefined;
+}
+
 /**
  * The problems of an object by itself; none for a kind without rules. An object that had a problem before is not refused
- * again for it, as long as it reaches the same machines. @param before as it is stored; absent: it is new.
+ * again for it, as long as it reaches the same machines.
  */
-export function problemsOfObject(kind: string, object: KubeObject, before?: KubeObject): readonly Problem[] {
+export function problemsOfObject(kind: string, object: KubeObject, stored: Stored = {}): readonly Problem[] {
+  const { before } = stored;
   const problems = rulesByKind[kind]?.(object, before) ?? [];
   if (before === undefined || !problems.some(({ severity }) => severity === "error")) return problems;
+  const reachOf = kind === "MachineConfig" ? reachByLabels(stored.pools?.()) : reachOfSettings;
   if (!equalValues(reachOf(object), reachOf(before))) return problems;
   return excuseStanding(
     { object, problems },
@@ -43,8 +55,20 @@ export function problemsOfObject(kind: string, object: KubeObject, before?: Kube
   );
 }
 
-/** What decides which pools take an object in: a problem must not come to others. */
-function reachOf(object: KubeObject): unknown {
+/** What decides which pools take in the settings of an object: a problem must not come to others. */
+function reachOfSettings(object: KubeObject): unknown {
   const { spec } = object as { readonly spec?: { readonly machineConfigPoolSelector?: unknown } | null };
-  return [object.metadata.labels ?? {}, spec?.machineConfigPoolSelector ?? null];
+  return spec?.machineConfigPoolSelector ?? null;
 }
+
+/** What decides which pools take in a MachineConfig: its labels that selectors of pools name, or may come to name. */
+function reachByLabels(pools: readonly MachineConfigPool[] | undefined): (object: KubeObject) => unknown {
+  if (pools === undefined) return ({ metadata }) => metadata.labels ?? {};
+  const keys = [...new Set([labels.role, ...pools.flatMap(({ spec }) => keysOf(spec.machineConfigSelector))])];
+  return ({ metadata }) => keys.map((key) => own(metadata.labels, key) ?? null);
+}
+
+const keysOf = (selector: MachineConfigPool["spec"]["machineConfigSelector"]): readonly string[] => [
+  ...Object.keys(selector?.matchLabels ?? {}),
+  ...(selector?.matchExpressions ?? []).map(({ key }) => key),
+];

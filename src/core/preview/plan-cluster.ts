@@ -292,6 +292,7 @@ export const missingServiceText = (pool: string, { reason, remedy }: ServiceProb
 /** The findings about each new or changed MachineConfig and pool by itself. */
 function findingsOf(before: ClusterObjects, after: ClusterObjects): Pick<ClusterForecast, "refusals" | "warnings"> {
   const known = new Map(before.machineConfigs.map((config) => [config.metadata.name, config]));
+  const pools = () => [...before.pools, ...after.pools];
   const refusals: ClusterForecast["refusals"][number][] = [];
   const warnings: string[] = [];
   const add = (object: string, problems: readonly Problem[]) => {
@@ -302,7 +303,7 @@ function findingsOf(before: ClusterObjects, after: ClusterObjects): Pick<Cluster
     }
   };
   for (const pool of after.pools) {
-    const problems = problemsOfObject(MachineConfigPool.kind, pool, earlierOf(pool, before));
+    const problems = problemsOfObject(MachineConfigPool.kind, pool, { before: earlierOf(pool, before) });
     add(`MachineConfigPool/${pool.metadata.name}`, problems);
   }
   for (const config of after.machineConfigs) {
@@ -311,7 +312,7 @@ function findingsOf(before: ClusterObjects, after: ClusterObjects): Pick<Cluster
     // Whether a pool selects it is known here, and its label does not decide that alone.
     add(
       object,
-      problemsOfObject(MachineConfig.kind, config, known.get(config.metadata.name)).filter(
+      problemsOfObject(MachineConfig.kind, config, { before: known.get(config.metadata.name), pools }).filter(
         ({ path }) => path !== "metadata.labels",
       ),
     );

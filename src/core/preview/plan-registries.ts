@@ -14,6 +14,8 @@ import type { ObjectProblem } from "../runtime/merge-mirrors.ts";
 import { registriesBase } from "../runtime/registries-base.ts";
 import type { RegistryObjects } from "../runtime/registry-objects.ts";
 import { takenPlaces } from "../runtime/taken-places.ts";
+import { listText } from "../text/list-text.ts";
+import { shown } from "./explanation.ts";
 
 /** What the registries of pools are made with. */
 export interface AroundRegistries {
@@ -25,7 +27,10 @@ export interface AroundRegistries {
 export interface PlannedRegistries {
   /** All MachineConfigs, with those that the controller would write. */
   readonly machineConfigs: readonly MachineConfig[];
+  /** What keeps all settings of registries from machines. */
   readonly refusals: readonly ObjectProblem[];
+  /** What keeps single policies of namespaces from machines, which get everything else. */
+  readonly leftOut: readonly ObjectProblem[];
   readonly warnings: readonly string[];
 }
 
@@ -74,31 +79,67 @@ export const registriesByThemselves = (objects: RegistryObjects): RegistriesDeci
     generatorVersion: "",
   });
 
+/** The objects of a cluster, and what a change makes of them. */
+export interface RegistriesChange {
+  readonly before: RegistryObjects;
+  readonly after: RegistryObjects;
+  /** The names of objects that the change writes, as they were or not: what is wrong with them is said all the same. */
+  readonly written?: ReadonlySet<string>;
+}
+
 /**
- * The MachineConfigs that the controller would write for these objects. Where no pool gets them, what is wrong with them
- * is said all the same.
+ * The MachineConfigs that the controller would write for the objects after a change. Where no pool gets them, what is
+ * wrong with them is said all the same. What was wrong before, and is not of an object that the change writes, is counted
+ * in one warning; what keeps all settings from machines is always said, because it keeps the change from them too.
  */
-export function planRegistries(objects: RegistryObjects, around: AroundRegistries): PlannedRegistries {
+export function planRegistries(
+  { before, after, written }: RegistriesChange,
+  around: AroundRegistries,
+): PlannedRegistries {
   const configs = new Map(around.machineConfigs.map((config) => [config.metadata.name, config]));
-  const refusals = new Map<string, ObjectProblem>();
-  const warnings = new Set<string>();
-  const byPool = registriesByPool(objects, around);
-  for (const decision of byPool.size === 0 ? [registriesByThemselves(objects)] : byPool.values()) {
-    switch (decision.do) {
-      case "nothing":
-        break;
-      case "refuse":
-        for (const problem of decision.problems) refusals.set(problemOf(problem), problem);
-        break;
-      case "write": {
-        for (const warning of decision.warnings) warnings.add(problemOf(warning));
-        if (byPool.size === 0) break;
-        const { name } = decision.config.metadata;
-        const before = configs.get(name);
-        // People's own labels and annotations stay.
-        configs.set(name, before === undefined ? decision.config : { ...before, spec: decision.config.spec });
-      }
-    }
+  const byPool = registriesByPool(after, around);
+  const decisions = byPool.size === 0 ? [registriesByThemselves(after)] : [...byPool.values()];
+  const stood = textsOf(
+    byPool.size === 0 ? [registriesByThemselves(before)] : registriesByPool(before, around).values(),
+  );
+  const isStanding = (problem: ObjectProblem) => written?.has(problem.object) !== true && stood.has(problemOf(problem));
+  const refusals = uniqueProblems(decisions.flatMap((decision) => (decision.do === "refuse" ? decision.problems : [])));
+  const writes = decisions.filter((decision) => decision.do === "write");
+  const leftOut = uniqueProblems(writes.flatMap((decision) => decision.leftOut));
+  const warnings = uniqueProblems(writes.flatMap((decision) => decision.warnings));
+  for (const { config } of byPool.size === 0 ? [] : writes) {
+    const { name } = config.metadata;
+    const present = configs.get(name);
+    // People's own labels and annotations stay.
+    configs.set(name, present === undefined ? config : { ...present, spec: config.spec });
   }
-  return { machineConfigs: [...configs.values()], refusals: [...refusals.values()], warnings: [...warnings] };
+  return {
+    machineConfigs: [...configs.values()],
+    refusals,
+    leftOut: leftOut.filter((problem) => !isStanding(problem)),
+    warnings: [
+      ...warnings.filter((problem) => !isStanding(problem)).map(problemOf),
+      ...standingText([...leftOut, ...warnings].filter(isStanding)),
+    ],
+  };
+}
+
+const textsOf = (decisions: Iterable<RegistriesDecision>): ReadonlySet<string> =>
+  new Set(
+    [...decisions].flatMap((decision) =>
+      decision.do === "write" ? [...decision.leftOut, ...decision.warnings].map(problemOf) : [],
+    ),
+  );
+
+/** Problems of one text, each once. */
+export const uniqueProblems = (problems: readonly ObjectProblem[]): readonly ObjectProblem[] => [
+  ...new Map(problems.map((one) => [problemOf(one), one])).values(),
+];
+
+/** How many problems of other objects stood before a change. */
+function standingText(problems: readonly ObjectProblem[]): readonly string[] {
+  if (problems.length === 0) return [];
+  const objects = [...new Set(problems.map(({ object }) => object))].toSorted();
+  const count = problems.length === 1 ? "1 problem" : `${problems.length} problems`;
+  return [`${count} with registries stood before this change (mco explain tells more): ${listText(objects, shown)}`];
 }

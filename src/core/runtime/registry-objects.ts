@@ -80,7 +80,8 @@ export const isRegistryObject = ({ apiVersion, kind }: KubeObject): boolean =>
 /** There is one Image config. */
 export const imageConfigName = "cluster";
 
-const none: RegistryObjects = {
+/** A cluster without such objects. */
+export const noRegistries: RegistryObjects = {
   image: undefined,
   digestMirrorSets: [],
   tagMirrorSets: [],
@@ -93,7 +94,7 @@ const none: RegistryObjects = {
 /** The objects with manifests applied to them. */
 export function withRegistryManifests(
   manifests: readonly KubeObject[],
-  before: RegistryObjects = none,
+  before: RegistryObjects = noRegistries,
 ): RegistryObjects {
   const changed = <T extends KubeObject>(had: readonly T[], { kind, apiVersion }: Resource<T>): readonly T[] => {
     const own = manifests.filter(

@@ -54,6 +54,13 @@ const failureOf = async (work: Promise<unknown>): Promise<McoError> => {
   return error;
 };
 
+test("a file is written and read whatever its name is, a word of the language among them [host-failing-path-4]", async () => {
+  const root_ = files();
+  await root_.write([write("/constructor")], never);
+  expect(await fs.readFile(join(root, "constructor"), "utf8")).toBe("new");
+  expect(await resolveInRoot(root, "/constructor", { var: join(root, "var") })).toBe(join(root, "constructor"));
+});
+
 describe("of many writes, the one that fails is named", () => {
   test("where a file is in place of its folder, and none of the others is carried out [host-failing-path-1]", async () => {
     await fs.writeFile(join(root, "etc/zz/blocked"), "");

@@ -4,6 +4,7 @@ import type { Ownership } from "../host.ts";
 import type { Disk } from "./disk.ts";
 import { readJson, storeJson } from "./durable-writes.ts";
 import { namingFailure } from "./name-failure.ts";
+import { own } from "../../api/schema/own.ts";
 
 export interface Gift {
   /** The existing entry. */
@@ -68,20 +69,22 @@ export function recordedOwners(disk: Disk, folder: string, recordPath: string): 
   return {
     areReal: false,
     async of(path, { ino, mode }) {
-      const known = (await load()).entries[await nameOf(path)]?.find((entry) => entry.ino === ino);
+      const known = own((await load()).entries, await nameOf(path))?.find((entry) => entry.ino === ino);
       return known === undefined ? { mode, uid: 0, gid: 0 } : { mode: known.mode, uid: known.uid, gid: known.gid };
     },
     async give(gifts) {
       if (gifts.length === 0) return;
       const entries = { ...(await load()).entries };
-      for (const { at, as, path, kind, own } of gifts) {
-        await namingFailure(path ?? as, () => disk.chmod(at, (own.mode & 0o777) | (kind === "folder" ? 0o700 : 0o600)));
+      for (const { at, as, path, kind, own: owner } of gifts) {
+        await namingFailure(path ?? as, () =>
+          disk.chmod(at, (owner.mode & 0o777) | (kind === "folder" ? 0o700 : 0o600)),
+        );
         const { ino } = await lstat(at);
         const before = await lstat(as).catch(() => undefined);
         const name = await nameOf(as);
         entries[name] = [
-          ...(entries[name]?.filter((entry) => entry.ino === before?.ino && entry.ino !== ino) ?? []),
-          { ino, mode: own.mode, uid: own.uid, gid: own.gid },
+          ...(own(entries, name)?.filter((entry) => entry.ino === before?.ino && entry.ino !== ino) ?? []),
+          { ino, mode: owner.mode, uid: owner.uid, gid: owner.gid },
         ];
       }
       await storeJson(disk, recordPath, { v: 1, entries } satisfies OwnersRecord);

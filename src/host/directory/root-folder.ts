@@ -4,6 +4,7 @@ import { join, posix } from "node:path";
 import { McoError } from "../../api/errors.ts";
 import { isAbsent } from "../../ports/absent-file.ts";
 import { absentIsDone, statIfThere } from "./durable-writes.ts";
+import { own } from "../../api/schema/own.ts";
 
 /** Links followed before a path is taken for a loop. */
 const maxLinks = 40;
@@ -46,7 +47,7 @@ export async function resolveInRoot(
   follow = false,
 ): Promise<string> {
   const place = (parts: readonly string[]) => {
-    const mount = mounts[parts[0] ?? ""];
+    const mount = own(mounts, parts[0] ?? "");
     return mount === undefined ? join(root, ...parts) : join(mount, ...parts.slice(1));
   };
   let todo = posix
@@ -63,7 +64,7 @@ export async function resolveInRoot(
       done.pop();
       continue;
     }
-    const isMount = done.length === 0 && mounts[part] !== undefined;
+    const isMount = done.length === 0 && Object.hasOwn(mounts, part);
     const at = place([...done, part]);
     const stat = (todo.length === 0 && !follow) || isMount ? undefined : await statIfThere(at);
     const target = stat?.isSymbolicLink() === true ? await linkTarget(at) : undefined;

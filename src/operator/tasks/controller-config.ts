@@ -195,4 +195,6 @@ async function publishRegistryCas(spec: ControllerConfig["spec"], context: TaskC
 
 /** The reference may have created the ConfigMap: its keys that are no longer desired are removed as well. */
 const goneFiles = (published: ConfigMap, data: Readonly<Record<string, string>>): Readonly<Record<string, null>> =>
-  Object.fromEntries(Object.keys(published.data ?? {}).flatMap((file) => (file in data ? [] : [[file, null]])));
+  Object.fromEntries(
+    Object.keys(published.data ?? {}).flatMap((file) => (Object.hasOwn(data, file) ? [] : [[file, null]])),
+  );

@@ -2,7 +2,6 @@ import { type KeyObject, sign } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll } from "vitest";
 import { systemClock, systemFiles, systemRandom } from "../../../src/ports/node/index.ts";
 import { parseAuthFile } from "../../../src/registry/auth-file.ts";
 import type { BlobStore } from "../../../src/registry/blob-store.ts";
@@ -11,23 +10,19 @@ import { httpsWire } from "../../../src/registry/node/https-wire.ts";
 import { signatureVerifier } from "../../../src/registry/node/verify-signature.ts";
 import { type PulledImage, type PullOptions, pullImage } from "../../../src/registry/pull-image.ts";
 import { type RegistryClientOptions, registryClient } from "../../../src/registry/registry-client.ts";
+import { afterFile } from "../clean-up.ts";
 import { acceptAnything } from "./settings.ts";
 import { type TestRegistry, type TestRegistryOptions, sha256Of, startTestRegistry } from "./test-registry.ts";
 
-const cleanups: (() => Promise<void>)[] = [];
-afterAll(async () => {
-  for (const cleanup of cleanups.reverse()) await cleanup();
-});
-
 export async function temporaryFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "mco-registry-"));
-  cleanups.push(() => rm(folder, { recursive: true, force: true }));
+  afterFile(() => rm(folder, { recursive: true, force: true }));
   return folder;
 }
 
 export async function registry(options?: TestRegistryOptions): Promise<TestRegistry> {
   const started = await startTestRegistry(options);
-  cleanups.push(() => started.close());
+  afterFile(() => started.close());
   return started;
 }
 

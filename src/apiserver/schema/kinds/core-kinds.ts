@@ -36,7 +36,7 @@ function validateData(object: KubeObject, before: KubeObject | undefined): reado
   for (const field of ["data", "binaryData"]) {
     if (field === "binaryData")
       for (const key of Object.keys(objectAt(object, field)))
-        if (key in objectAt(object, "data"))
+        if (Object.hasOwn(objectAt(object, "data"), key))
           errors.push(invalid(`data[${key}]`, key, "duplicate of key present in binaryData"));
     for (const key of Object.keys(objectAt(object, field))) {
       if (!keyPattern.test(key) || key.length > 253) errors.push(invalid(`${field}[${key}]`, key, keyText));
@@ -69,7 +69,7 @@ const serviceAccountName = "kubernetes.io/service-account.name";
 function problemsOfType(secret: KubeObject): readonly FieldError[] {
   const data = objectAt(secret, "data");
   const lacking = (...keys: readonly string[]) =>
-    keys.filter((key) => !(key in data)).map((key) => required(`data[${key}]`));
+    keys.filter((key) => !Object.hasOwn(data, key)).map((key) => required(`data[${key}]`));
   switch (textAt(secret, "type")) {
     case "kubernetes.io/service-account-token":
       return textAt(secret, "metadata", "annotations", serviceAccountName) === ""
@@ -92,7 +92,7 @@ function problemsOfType(secret: KubeObject): readonly FieldError[] {
 
 function dockerProblems(data: Readonly<Record<string, unknown>>, key: string): readonly FieldError[] {
   const field = `data[${key}]`;
-  if (!(key in data)) return [required(field)];
+  if (!Object.hasOwn(data, key)) return [required(field)];
   const problem = goObjectProblem(bytesOfBase64(data[key]));
   return problem === undefined ? [] : [invalid(field, "<secret contents redacted>", problem)];
 }

@@ -1,5 +1,6 @@
-import { cloneJson, isList, isObject, own, type JsonObject } from "../json-values.ts";
+import { cloneJson, isList, isObject, type JsonObject } from "../json-values.ts";
 import { type KubernetesField, kubernetesTypes } from "./builtin-types.ts";
+import { own } from "../../../api/schema/own.ts";
 
 /** Kind by apiVersion. */
 const kinds: Readonly<Record<string, readonly string[]>> = {

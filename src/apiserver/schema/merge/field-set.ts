@@ -1,7 +1,8 @@
 import { rootSchema } from "../schema-parts.ts";
 import { canonicalJson } from "../../../core/text/canonical-json.ts";
 import { type Schema, written } from "../contract.ts";
-import { equalJson, isList, isObject, own, type JsonObject } from "../json-values.ts";
+import { equalJson, isList, isObject, type JsonObject } from "../json-values.ts";
+import { own } from "../../../api/schema/own.ts";
 
 /**
  * A set of fields of an object, as a tree. Keys are path elements in the form of FieldsV1: `f:name`, `k:{"name":"x"}`,

@@ -32,8 +32,9 @@ import {
   type FieldSet,
 } from "./field-set.ts";
 import { firstTexts } from "../first-texts.ts";
-import { cloneJson, equalJson, goText, isList, isObject, own, textAt, type JsonObject } from "../json-values.ts";
+import { cloneJson, equalJson, goText, isList, isObject, textAt, type JsonObject } from "../json-values.ts";
 import { rootSchema } from "../schema-parts.ts";
+import { own } from "../../../api/schema/own.ts";
 
 /** One writer and its fields. */
 interface Manager {

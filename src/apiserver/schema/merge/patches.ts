@@ -1,6 +1,7 @@
 import type { JsonPatch, MergePatch, PatchResult, Schema, StrategicMergePatch } from "../contract.ts";
-import { cloneJson, equalJson, goText, isList, isObject, jsonLength, type JsonObject, own } from "../json-values.ts";
+import { cloneJson, equalJson, goText, isList, isObject, jsonLength, type JsonObject } from "../json-values.ts";
 import { rootSchema } from "../schema-parts.ts";
+import { own } from "../../../api/schema/own.ts";
 
 /** kubernetes/apiserver pkg/endpoints/handlers/patch.go (master) */
 const maxJsonPatchOperations = 10_000;

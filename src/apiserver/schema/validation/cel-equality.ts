@@ -131,7 +131,9 @@ function scalarKey(value: unknown): string | undefined {
     : undefined;
 }
 
+/** What tells an item of a list of type `map` from the others. */
 function keyOf(item: unknown, keys: readonly string[]): string {
+  spend(1);
   const fields = mapOf(item);
   return JSON.stringify(keys.map((key) => scalarKey(fields?.get(key)) ?? ""));
 }

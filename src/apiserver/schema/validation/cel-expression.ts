@@ -1,6 +1,6 @@
 import type { ASTNode, Environment, ParseResult } from "@marcbachmann/cel-js";
 import type { Schema } from "../contract.ts";
-import { isList, isObject, own } from "../json-values.ts";
+import { isList, isObject } from "../json-values.ts";
 import { compilationSize, largestProgram } from "../regular-expressions.ts";
 import {
   givenPatterns,
@@ -18,6 +18,7 @@ import { metered, tooCostly } from "./cel-cost.ts";
 import { hasName, pairVariables, stepName } from "./cel-macros.ts";
 import { declareTypes, typesOf } from "./cel-types.ts";
 import { escapeName, rulePropertiesOf } from "./cel-values.ts";
+import { own } from "../../../api/schema/own.ts";
 
 /**
  * An expression is type-checked in one environment and evaluated in another. The check declares `self` with the type of

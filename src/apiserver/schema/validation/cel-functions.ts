@@ -365,13 +365,8 @@ function addStrings(env: Declarations): void {
   env.registerOperator("kubernetes.URL == kubernetes.URL", same);
   env.registerFunction("kubernetes.URL.getScheme(): string", ({ url }: KubernetesUrl) => url.scheme);
   env.registerFunction("kubernetes.URL.getHost(): string", ({ url }: KubernetesUrl) => url.host);
-  env.registerFunction("kubernetes.URL.getHostname(): string", ({ url }: KubernetesUrl) =>
-    url.host.replace(/:\d*$/, "").replace(/^\[(.*)\]$/, "$1"),
-  );
-  env.registerFunction(
-    "kubernetes.URL.getPort(): string",
-    ({ url }: KubernetesUrl) => /:(\d+)$/.exec(url.host)?.[1] ?? "",
-  );
+  env.registerFunction("kubernetes.URL.getHostname(): string", ({ place }: KubernetesUrl) => place.hostname);
+  env.registerFunction("kubernetes.URL.getPort(): string", ({ place }: KubernetesUrl) => place.port);
   env.registerFunction("kubernetes.URL.getEscapedPath(): string", ({ url }: KubernetesUrl) => url.path);
   env.registerFunction("kubernetes.URL.getQuery(): map<string, list<string>>", ({ url }: KubernetesUrl) => {
     spendOn(url.query.length);
@@ -586,15 +581,15 @@ function format(text: string, values: readonly unknown[]): string {
       };
       switch (verb) {
         case "d":
-          return String(whole());
+          return printed(String(whole()));
         case "f":
-          return printFixed(Number(value), Number(precision ?? 6));
+          return printed(printFixed(Number(value), Number(precision ?? 6)));
         case "e":
-          return printScientific(Number(value), Number(precision ?? 6));
+          return printed(printScientific(Number(value), Number(precision ?? 6)));
         case "b":
-          return typeof value === "boolean" ? (value ? "1" : "0") : whole().toString(2);
+          return typeof value === "boolean" ? (value ? "1" : "0") : printed(whole().toString(2));
         case "o":
-          return whole().toString(8);
+          return printed(whole().toString(8));
         case "x":
         case "X": {
           spendOn(2 * lengthOf(value));
@@ -607,6 +602,12 @@ function format(text: string, values: readonly unknown[]): string {
       }
     },
   );
+}
+
+/** The digits of a number, which are paid: a format of few characters may ask for many of them. */
+function printed(digits: string): string {
+  spendOn(digits.length);
+  return digits;
 }
 
 /** A value as `%s` prints it: google/cel-go ext/formatting.go (v0.26). What is printed is paid as it goes. */
@@ -671,12 +672,24 @@ interface ParsedUrl {
 
 class KubernetesUrl implements Comparable {
   readonly url: ParsedUrl;
+  #place: ReturnType<typeof placeOf> | undefined;
   constructor(url: ParsedUrl) {
     this.url = url;
+  }
+  /** The parts of its host. They are told apart once: the name may be long, and is asked for at the price of a call. */
+  get place(): ReturnType<typeof placeOf> {
+    return (this.#place ??= placeOf(this.url.host));
   }
   equals(other: unknown): boolean {
     return other instanceof KubernetesUrl && equalJson(this.url, other.url);
   }
+}
+
+/** The name or address of a host, and its port, which may be empty. */
+function placeOf(host: string): { readonly hostname: string; readonly port: string } {
+  const port = /:(\d*)$/.exec(host);
+  const name = port === null ? host : host.slice(0, port.index);
+  return { hostname: name.startsWith("[") ? name.slice(1, -1) : name, port: port?.[1] ?? "" };
 }
 
 /** As Go's url.ParseRequestURI: absolute, or an absolute path. */

@@ -294,11 +294,49 @@ describe("expressions that take the square of what they look at", () => {
     ["self.l.all(i, !'a'.matches(string(i) + 'x{1000}'))", "cost exceeds limit"],
     ["self.l.all(i, 'a'.find(string(i) + '(x{30}y{30}){16}') == '')", "cost exceeds limit"],
     ["self.l.transformMapEntry(i, v, self.m).size() > 0", "already exists"],
+    ["self.l.exists(i, '%.100f%.100f%.100f%.100f'.format([0.1, 0.1, 0.1, 0.1]) == '')", "cost exceeds limit"],
+    ["self.l.exists(i, '%.100e%.100e%.100e%.100e'.format([0.1, 0.1, 0.1, 0.1]) == '')", "cost exceeds limit"],
+    [
+      "self.l.exists(i, '%b%b%b%b%b'.format([-9223372036854775807,-9223372036854775807,-9223372036854775807,-9223372036854775807,-9223372036854775807]) == '')",
+      "cost exceeds limit",
+    ],
   ] as const)("what %s builds is paid: %s [apiserver-cel-cost-8]", ([rule, says]) => {
     const m = Object.fromEntries(numbers.map((number) => [`k${number}`, number]));
     expect(
       holds(rule, { l: numbers, t: "a".repeat(300_000), u: `https://a.io/?${"a=b&".repeat(50_000)}`, m }),
     ).toContain(says);
+  });
+
+  test("items of lists of type map pay for the search by their keys [apiserver-cel-cost-14]", () => {
+    const list: Schema = {
+      type: "array",
+      "x-kubernetes-list-type": "map",
+      "x-kubernetes-list-map-keys": ["k"],
+      items: { type: "object", properties: { k: { type: "integer" } } },
+    };
+    const items = numbers.map((k) => ({ k }));
+    const left = budget();
+    const rules = compileRules({ ...list, "x-kubernetes-validations": [{ rule: "self == oldSelf" }] });
+    expect(rules?.run(items, items.toReversed(), "spec", left)).toEqual([]);
+    expect(objectLimit - left.left).toBeGreaterThan(2 * items.length);
+  });
+
+  test("the name and the port of a long host are told apart once, however often they are asked for [apiserver-cel-cost-15]", () => {
+    const exec = vi.spyOn(RegExp.prototype, "exec");
+    onTestFinished(() => exec.mockRestore());
+    const compiled = compileAdmissionPolicy({
+      variables: [{ name: "u", expression: "url(object.u)" }],
+      validations: [
+        { expression: "object.l.all(i, variables.u.getHostname().size() > 9 && variables.u.getPort() == '80')" },
+      ],
+    });
+    if (compiled.verdict === "refused") throw new Error("it does not compile");
+    const object = { l: numbers.slice(0, 100), u: `https://${"a".repeat(1_000)}:80/` };
+    const given = policyRequest({ object, oldObject: null, request: {}, namespaceObject: null });
+    expect(compiled.policy.decide(given, null).verdict).toBe("allowed");
+    const ofHosts = exec.mock.calls.filter(([text]) => text.startsWith("aaa") && text.endsWith(":80"));
+    // Two of them read the URL.
+    expect(ofHosts.length).toBeLessThanOrEqual(3);
   });
 
   test("names that differ are told apart for little [apiserver-cel-cost-9]", () => {

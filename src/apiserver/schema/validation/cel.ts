@@ -5,6 +5,7 @@ import { isObject, type JsonObject } from "../json-values.ts";
 import { type Budget, isSpent, outOfBudget } from "./cel-cost.ts";
 import { compileRuleExpression, evaluate, type Evaluation } from "./cel-expression.ts";
 import { toCel } from "./cel-values.ts";
+import { own } from "../../../api/schema/own.ts";
 
 /** A broken rule: the error and the steps from the value that carries the rule to the field that is meant. */
 export interface RuleFinding {
@@ -231,7 +232,7 @@ function fieldSteps(path: string, schema: Schema): string[] | undefined {
     const name = step[1] ?? step[2] ?? step[3] ?? "";
     steps.push(name);
     node =
-      node?.properties?.[name] ??
+      own(node?.properties, name) ??
       (isObject(node?.additionalProperties) ? (node.additionalProperties as Schema) : undefined);
     if (node === undefined) return undefined;
     rest = rest.slice(step[0].length);

@@ -28,6 +28,7 @@ import { compilationSize, compileExpression, largestProgram } from "../regular-e
 import { object, rootSchema, string } from "../schema-parts.ts";
 import { compileSchema, validateFragment } from "./structural.ts";
 import { customTable, isPrinterColumns } from "../tables.ts";
+import { own } from "../../../api/schema/own.ts";
 
 const verbs = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
 const scaleKind = { group: "autoscaling", version: "v1", kind: "Scale" };
@@ -535,7 +536,7 @@ function checkDefault(schema: JsonObject, path: string): FieldError[] {
 function unknownFields(schema: Schema, value: JsonObject): readonly string[] {
   if (schema["x-kubernetes-preserve-unknown-fields"] === true || schema.additionalProperties !== undefined) return [];
   return Object.keys(value).flatMap((key) => {
-    const property = schema.properties?.[key];
+    const property = own(schema.properties, key);
     const inner = value[key];
     if (property === undefined) return [key];
     return isObject(inner) ? unknownFields(property, inner).map((name) => `${key}.${name}`) : [];

@@ -458,7 +458,7 @@ function validateContainer(
   for (const [name, value] of Object.entries(objectAt(container, "resources", "requests"))) {
     const [asked, limit] = [
       parseQuantity(String(value)),
-      name in limits ? parseQuantity(String(limits[name])) : undefined,
+      Object.hasOwn(limits, name) ? parseQuantity(String(limits[name])) : undefined,
     ];
     if (asked !== undefined && limit !== undefined && asked > limit)
       errors.push(

@@ -5,9 +5,10 @@ import { canonicalise, undecodable } from "../merge/canonicalise.ts";
 import type { CompiledSchema, FieldError, KubeObject, Schema } from "../contract.ts";
 import { duplicate, invalid, notSupported, required, tooLong, tooMany, typeInvalid } from "../field-errors.ts";
 import { formats } from "../formats.ts";
-import { cloneJson, equalJson, isList, isObject, type JsonObject, own } from "../json-values.ts";
+import { cloneJson, equalJson, isList, isObject, type JsonObject } from "../json-values.ts";
 import { compileExpression, type Expression } from "../regular-expressions.ts";
 import { objectMeta, rootSchema } from "../schema-parts.ts";
+import { own } from "../../../api/schema/own.ts";
 
 /** What a server says beside the errors of an object whose rules it did not evaluate because of them. */
 export const rulesNotChecked =
@@ -130,7 +131,7 @@ function addEmbedded(properties: Map<string, Node>): Map<string, Node> {
 function fillDefaults(node: Node, value: unknown): void {
   if (isObject(value)) {
     for (const { name, value: fallback } of node.defaults) {
-      const current = value[name];
+      const current = own(value, name);
       if (current === undefined || (current === null && node.properties?.get(name)?.schema.nullable !== true))
         value[name] = cloneJson(fallback);
     }
@@ -522,7 +523,7 @@ function checkUniqueness(schema: Schema, value: readonly unknown[], walk: Walk):
 function checkObject(node: Node, value: JsonObject, walk: Walk): void {
   const { schema } = node;
   for (const name of node.required) {
-    if (value[name] !== undefined) continue;
+    if (own(value, name) !== undefined) continue;
     walk.steps.push(name);
     report(walk, (path) => required(path));
     walk.steps.pop();
