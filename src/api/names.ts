@@ -187,6 +187,8 @@ export const annotations = {
    * server.
    */
   configServerAddress: `${prefix}config-server-address`,
+  /** When boot images of MachineSets began to follow the release though nobody asked for it: RFC 3339. */
+  bootImagesOptedInAt: `${prefix}boot-image-updates-opted-in-at`,
   // on MachineSets
   /** The labels of a set's nodes, for the cluster autoscaler: `kubernetes.io/arch=arm64,…`. */
   capacityLabels: "capacity.cluster-autoscaler.kubernetes.io/labels",

@@ -90,6 +90,25 @@ describe("a first boot", () => {
     expect(await completeFirstBoot(options(host), signal)).toEqual({ verdict: "complete" });
   });
 
+  test("says which system the machine started from [daemon-first-boot-9]", async () => {
+    const host = await ignited(served({}), {
+      images: {
+        ...images,
+        "os@1": {
+          ...images["os@1"],
+          usr: { "/usr/lib/os-release": 'ID=rhcos\nPRETTY_NAME="Example CoreOS 418.94 \u001b[2J"\n' },
+        },
+      },
+    });
+    const journal = memoryJournal();
+    await completeFirstBoot({ ...options(host), journal }, signal);
+    expect(journal.lines[0]).toMatchObject({
+      path: "EncapsulatedConfigRead",
+      message: "rendered-worker-1; the machine started from Example CoreOS 418.94 \\u001b[2J",
+      data: { bootImage: expect.stringContaining("Example CoreOS 418.94") as string },
+    });
+  });
+
   test("stages image, arguments, packages and kernel in one deployment, and reboots once [daemon-first-boot-3]", async () => {
     const host = await ignited(
       served({ osImageURL: "os@2", kernelArguments: ["nosmt"], extensions: ["usbguard"], kernelType: "realtime" }),

@@ -9,6 +9,9 @@ import { desiredImageOf } from "../core/machine/image-target.ts";
 import type { NodeConfig } from "../core/config/node-config.ts";
 import type { MachineDocuments, Previous } from "../core/machine/machine-record.ts";
 import type { ObservedDeployment } from "../core/machine/observed-node.ts";
+import { osReleasePath, parseOsRelease } from "../core/preview/os-image-demands.ts";
+import { clipText } from "../core/text/clip-text.ts";
+import { printableLine } from "../core/text/printable.ts";
 import { type NodePlan, planNode } from "../core/machine/plan-node.ts";
 import type { Host } from "../host/host.ts";
 import type { Ports } from "../ports/index.ts";
@@ -56,12 +59,14 @@ export async function completeFirstBoot(options: FirstBootOptions, signal: Abort
   const pair = desired.verdict === "image" ? desired.pair : undefined;
   const read = readTarget(machineConfig, pair);
   if (read.verdict === "refused") return giveUp(read.reason, options, signal);
+  const bootImage = await bootImageOf(host, signal);
   report(options, {
     ...here,
     path: "EncapsulatedConfigRead",
     mark: "end",
     reason: "Read",
-    message: machineConfig.metadata.name,
+    message: `${machineConfig.metadata.name}${bootImage === undefined ? "" : `; the machine started from ${bootImage}`}`,
+    ...(bootImage === undefined ? {} : { data: { bootImage } }),
   });
 
   const documents = documentStore(host.ledger);
@@ -95,6 +100,18 @@ export async function completeFirstBoot(options: FirstBootOptions, signal: Abort
     refreshCredentials: options.beforeStaging,
   };
   return performPlan(plan, site, options, signal);
+}
+
+/** Longer names of systems are cut. */
+const longestSystem = 120;
+
+/** The system of the boot image, as it calls itself. */
+async function bootImageOf(host: Host, signal: AbortSignal): Promise<string | undefined> {
+  const file = await host.files.read(osReleasePath, signal);
+  if (file?.kind !== "file") return undefined;
+  const release = parseOsRelease(new TextDecoder().decode(file.contents));
+  const name = release["PRETTY_NAME"] ?? release["NAME"];
+  return name === undefined || name === "" ? undefined : clipText(printableLine(name), longestSystem);
 }
 
 const here = { chapter: "Firstboot", level: "boundary" } as const;

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { silentLogger } from "../ports/logger.ts";
 import { systemClock } from "../ports/node/system-clock.ts";
-import { answerRequest } from "./answer-request.ts";
+import { type RequestOutcome, answerRequest } from "./answer-request.ts";
 import { AccessControl } from "./credentials.ts";
 import { Limits, defaultLimits } from "./limits.ts";
 
@@ -44,3 +44,39 @@ test("a flood of questions for the readiness costs one look a second, and refuse
   expect(await ask("/readyz")).toBe(503);
   expect(await ask("/healthz")).toBe(200);
 });
+
+test.for([
+  ["Ignition/2.15.0", "2.15"],
+  ["curl/8", undefined],
+] as const)(
+  "a request of %s gets the same answer, and its outcome says Ignition %s [server-answer-request-1]",
+  async ([userAgent, ignition]) => {
+    const outcomes: RequestOutcome[] = [];
+    const representation = { etag: '"1"', headers: {}, bodyWith: () => Buffer.from("{}") };
+    const answer = answerRequest({
+      answers: {
+        of: () =>
+          Promise.resolve({ verdict: "answer", config: "rendered-1", gzip: representation, identity: representation }),
+      } as never,
+      credentials: new AccessControl({
+        mode: "insecure",
+        tokens: undefined,
+        places: undefined,
+        clock: systemClock,
+        log: silentLogger,
+      }),
+      limits: new Limits(systemClock, defaultLimits),
+      clock: systemClock,
+      log: silentLogger,
+      unready: () => [],
+      troubles: () => [],
+      onOutcome: (outcome) => outcomes.push(outcome),
+    });
+    const headers = { "user-agent": userAgent, "if-none-match": '"1"' };
+    const { status } = await answer(
+      { method: "GET", target: "/config/worker", headers, from: "192.0.2.1", client: undefined },
+      new AbortController().signal,
+    );
+    expect([status, outcomes[0]?.ignition]).toEqual([304, ignition]);
+  },
+);

@@ -1,3 +1,4 @@
+import { ignitionOf } from "../core/join/boot-program.ts";
 import { negotiateVersion } from "../core/join/negotiate-version.ts";
 import type { ServedVersion } from "../ignition/convert-ignition.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -24,6 +25,8 @@ export interface RequestOutcome {
   readonly by: string;
   /** The machine that the client is, as its token says; empty if it says none. */
   readonly node: string;
+  /** The version of Ignition that asks, as the request says; absent if it says none. */
+  readonly ignition?: string;
 }
 
 export interface AnswerRequestOptions {
@@ -277,7 +280,14 @@ async function answerWithin(
   const { representation, version, admitted } = found;
   const use = useOf(admitted);
   const node = admitted.by === "token" ? (admitted.machine.node ?? "") : "";
-  const facts = { config: found.config, version, by: admitted.by, node };
+  const ignition = ignitionOf(request.headers["user-agent"]);
+  const facts = {
+    config: found.config,
+    version,
+    by: admitted.by,
+    node,
+    ...(ignition === undefined ? {} : { ignition }),
+  };
   if (matches(request.headers["if-none-match"], representation.etag)) {
     report({ is: "notModified", status: 304, reason: "NotModified", ...facts });
     end();

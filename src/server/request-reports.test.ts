@@ -118,3 +118,13 @@ test("the bootstrap's lines are of one chapter, and begin the book of the machin
   expect(journal.lines.some(({ run }) => run !== undefined)).toBe(false);
   expect(journal.lines.map(({ data }) => data?.["node"])).toEqual(["master-0", "master-0", undefined]);
 });
+
+test("what a request says of its machine's boot image is in the line, and nothing where it says none [server-tell-requests-7]", () => {
+  const { writer, journal } = harness();
+  writer.report({ ...served, ignition: "2.15" });
+  writer.report(served);
+  expect(journal.lines.map(({ message, data }) => [message, data?.["ignition"]])).toEqual([
+    [expect.stringMatching(/; its boot image has Ignition 2\.15, as it says$/), "2.15"],
+    [expect.stringMatching(/ms$/), undefined],
+  ]);
+});

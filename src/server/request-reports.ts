@@ -82,14 +82,24 @@ export class RequestReports {
     if (now - this.#minute.began >= minuteMs) this.#minute = { began: now, lines: 0 };
     this.#minute.lines += 1;
     if (this.#minute.lines > mostServed) return this.#gather(this.#folded, outcome.pool, outcome, false);
-    const { requester, pool, config, version, sizeBytes, durationMs, by, node } = outcome;
-    const data = { requester, pool, config, version, sizeBytes, durationMs, by, ...(node === "" ? {} : { node }) };
+    const { requester, pool, config, version, sizeBytes, durationMs, by, node, ignition } = outcome;
+    const data = {
+      requester,
+      pool,
+      config,
+      version,
+      sizeBytes,
+      durationMs,
+      by,
+      ...(node === "" ? {} : { node }),
+      ...(ignition === undefined ? {} : { ignition }),
+    };
     if (this.#options.chapter === "Bootstrap" && node !== "") this.#servedFirst(outcome, data);
     report({
       ...this.#line(
         pool,
         "Served",
-        `${node === "" ? requester : node} was given ${config} of the pool ${pool} for Ignition ${version}: ${sizeBytes} bytes in ${durationMs} ms`,
+        `${node === "" ? requester : node} was given ${config} of the pool ${pool} for Ignition ${version}: ${sizeBytes} bytes in ${durationMs} ms${ignition === undefined ? "" : `; its boot image has Ignition ${ignition}, as it says`}`,
       ),
       data,
     });

@@ -19,6 +19,9 @@ export interface ServerGauges {
 /** Seconds: a prepared answer takes milliseconds, one to a slow machine a minute. */
 const bounds = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 30, 120];
 
+/** Versions of Ignition in all pools that are counted apart. */
+const mostIgnitions = 200;
+
 /** Counts what the config server does. Labels are closed lists and pools that there are. */
 export class ServerMeter {
   readonly #isPool: (pool: string) => boolean;
@@ -40,12 +43,14 @@ export class ServerMeter {
     bounds,
   );
   #bytes = 0;
+  readonly #ignitions = new Map<string, { readonly labels: Readonly<Record<string, string>>; value: number }>();
 
   constructor(isPool: (pool: string) => boolean) {
     this.#isPool = isPool;
   }
 
-  request({ is, status, pool, version, reason, durationMs, sizeBytes }: RequestOutcome): void {
+  request(outcome: RequestOutcome): void {
+    const { is, status, pool, version, reason, durationMs, sizeBytes } = outcome;
     const known = pool !== "" && this.#isPool(pool) ? pool : "";
     const labels = { pool: known, version, status: String(status), reason };
     const key = JSON.stringify(labels);
@@ -53,7 +58,18 @@ export class ServerMeter {
     one.value += 1;
     this.#requests.set(key, one);
     this.#seconds.observe({ pool: known, outcome: is }, durationMs / 1000);
-    if (is === "served") this.#bytes += sizeBytes;
+    if (is !== "served") return;
+    this.#bytes += sizeBytes;
+    this.#servedTo(known, outcome.ignition ?? "");
+  }
+
+  /** Clients choose what they say: versions beyond the first few count as one. */
+  #servedTo(pool: string, said: string): void {
+    const keyOf = (ignition: string) => JSON.stringify([pool, ignition]);
+    const ignition = this.#ignitions.size < mostIgnitions || this.#ignitions.has(keyOf(said)) ? said : "other";
+    const one = this.#ignitions.get(keyOf(ignition)) ?? { labels: { pool, ignition }, value: 0 };
+    one.value += 1;
+    this.#ignitions.set(keyOf(ignition), one);
   }
 
   delivery(reason: DeliveryReason): void {
@@ -87,6 +103,13 @@ export class ServerMeter {
         type: "counter",
         labels: ["pool", "version", "status", "reason"],
         samples: [...this.#requests.values()],
+      },
+      {
+        name: "mcs_served_ignition_total",
+        help: "Configurations that were handed over, by the version of Ignition on the boot image, as the machine's request says.",
+        type: "counter",
+        labels: ["pool", "ignition"],
+        samples: [...this.#ignitions.values()],
       },
       {
         name: "mcs_deliveries_total",

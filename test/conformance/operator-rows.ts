@@ -189,7 +189,7 @@ export const operatorRules: readonly Section[] = [
       same(
         "C8.4 boot images",
         "On AWS and GCP all MachineSets are managed unless the administrator says otherwise; an empty list takes all of them out.",
-        tests("operator-machine-configuration-status-7", "operator-boot-image-managers-1"),
+        tests("operator-machine-configuration-status-7", "operator-boot-image-managers-1", "operator-boot-images-1"),
       ),
       ours(
         "C8.4 boot images elsewhere",
@@ -353,6 +353,12 @@ export const operatorRules: readonly Section[] = [
         "C11 unreadable",
         "A ConfigMap that is missing or cannot be read changes nothing, and is reported.",
         tests("operator-boot-image-stream-1", "operator-boot-image-stream-2", "boot-images-7"),
+      ),
+      ours(
+        "C11 joining",
+        "What a joining machine's request and its first boot say about its boot image is in metrics and books, and decides nothing.",
+        tests("join-boot-program-1", "server-answer-request-1", "server-tell-requests-7", "server-meter-1"),
+        tests("server-meter-2", "daemon-first-boot-9"),
       ),
       skip(
         "C11 other platforms",

@@ -48,6 +48,17 @@ export function effectiveManagers(
   };
 }
 
+/** Whether the MachineSets of a cluster begin to be managed now, though the administrator says nothing about them. */
+export function optsInByDefault({ spec, status }: MachineConfiguration, api: MachineApi): boolean {
+  const asked = spec.managedBootImages?.machineManagers;
+  const before = status?.managedBootImagesStatus?.machineManagers?.find(isMachineSets)?.selection.mode ?? "None";
+  return (
+    before === "None" &&
+    asked?.find(isMachineSets) === undefined &&
+    effectiveManagers(asked, api).managers.some(({ selection }) => selection.mode === "All")
+  );
+}
+
 /** Whether the status selects a MachineSet. */
 export function isManaged({ metadata }: MachineSet, managers: readonly Manager[] | undefined): boolean {
   const selection = managers?.find(isMachineSets)?.selection;

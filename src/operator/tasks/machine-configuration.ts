@@ -1,6 +1,7 @@
 import { MachineConfiguration } from "../../api/kinds/machine-configuration.ts";
-import { fieldManagers, objects } from "../../api/names.ts";
-import type { MachineApi } from "../../core/operator/boot-image-managers.ts";
+import { annotations, fieldManagers, objects } from "../../api/names.ts";
+import { timestampOf } from "../../api/schema/object.ts";
+import { type MachineApi, optsInByDefault } from "../../core/operator/boot-image-managers.ts";
 import { machineConfigurationStatus } from "../../core/operator/machine-configuration-status.ts";
 import { equalValues } from "../../ignition/canonical.ts";
 import { updateObject } from "../../kube/kube-client.ts";
@@ -19,7 +20,13 @@ interface View {
 type Decision =
   | { readonly do: "create" }
   | { readonly do: "nothing"; readonly existing: MachineConfiguration }
-  | { readonly do: "writeStatus"; readonly existing: MachineConfiguration; readonly machineApi: MachineApi };
+  | {
+      readonly do: "writeStatus";
+      readonly existing: MachineConfiguration;
+      readonly machineApi: MachineApi;
+      /** Boot images begin to follow the release, and nobody asked for it. */
+      readonly optsIn: boolean;
+    };
 
 const { machineConfiguration: name } = objects;
 
@@ -37,7 +44,7 @@ export const machineConfiguration: OperatorTask<View, Decision> = {
     if (existing === undefined) return { do: "create" };
     return equalValues(existing.status, machineConfigurationStatus(existing, now, machineApi))
       ? { do: "nothing", existing }
-      : { do: "writeStatus", existing, machineApi };
+      : { do: "writeStatus", existing, machineApi, optsIn: optsInByDefault(existing, machineApi) };
   },
 
   async perform(decision, { kube, clock, signal, options }) {
@@ -55,6 +62,15 @@ export const machineConfiguration: OperatorTask<View, Decision> = {
         return taskDone;
       case "writeStatus":
         options.setLogLevel?.(logLevelOf(decision.existing));
+        if (decision.optsIn) {
+          const noted = { [annotations.bootImagesOptedInAt]: timestampOf(clock.now()) };
+          await kube.patch(
+            MachineConfiguration,
+            { name },
+            { type: "merge", body: { metadata: { annotations: noted } } },
+            { owner, signal },
+          );
+        }
         await updateObject(
           kube,
           MachineConfiguration,
