@@ -1,3 +1,4 @@
+import { collectGarbage } from "../support/collect-garbage.ts";
 import type { InvariantKeeper } from "./invariants.ts";
 import { simulate } from "./simulation.ts";
 
@@ -12,10 +13,23 @@ export const wanted = {
 };
 const progressMs = 60_000;
 
+/** After this many seeds, all code and what it keeps for all worlds is there. */
+const warmSeeds = 10;
+/** A world that stayed would take a third of this; the code of all seeds takes less. */
+export const mostGrowthMiB = 64;
+
+/** Heap without garbage, in MiB. */
+function heapMiB(): number {
+  collectGarbage();
+  return Math.round(process.memoryUsage().heapUsed / 1024 / 1024);
+}
+
 export interface SeedsReport {
   readonly seeds: number;
   readonly events: number;
   readonly virtualHours: number;
+  /** Heap in MiB after the first seeds and after all of them; absent: there were no more than the first. */
+  readonly heapMiB?: { readonly warm: number; readonly end: number };
   /** What happened in each seed that broke an invariant or failed. */
   readonly histories: readonly string[];
   readonly accidents: Readonly<Record<string, number>>;
@@ -32,6 +46,7 @@ export async function runSeeds(first: number, step: number): Promise<SeedsReport
   let events = 0;
   let virtualMs = 0;
   let seeds = 0;
+  let warm: number | undefined;
   const list =
     wanted.one === undefined
       ? Array.from({ length: Math.ceil((wanted.count - first) / step) }, (_, index) => 1 + first + index * step)
@@ -53,6 +68,7 @@ export async function runSeeds(first: number, step: number): Promise<SeedsReport
       changesMind: true,
     });
     seeds += 1;
+    if (seeds === warmSeeds) warm = heapMiB();
     events += simulation.kernel.events;
     virtualMs += simulation.kernel.now;
     for (const [name, count] of Object.entries(simulation.accidents)) accidents[name] = (accidents[name] ?? 0) + count;
@@ -61,7 +77,16 @@ export async function runSeeds(first: number, step: number): Promise<SeedsReport
     if (simulation.keeper.violations.length > 0 || simulation.failures.length > 0 || wanted.one !== undefined)
       histories.push(simulation.history());
   }
-  return { seeds, events, virtualHours: virtualMs / 3_600_000, histories, accidents, faults, checks };
+  return {
+    seeds,
+    events,
+    virtualHours: virtualMs / 3_600_000,
+    ...(warm === undefined || seeds <= warmSeeds ? {} : { heapMiB: { warm, end: heapMiB() } }),
+    histories,
+    accidents,
+    faults,
+    checks,
+  };
 }
 
 export function describeReport(report: SeedsReport): string {
@@ -69,7 +94,7 @@ export function describeReport(report: SeedsReport): string {
     Object.entries(record)
       .map(([name, count]) => `${count} ${name}`)
       .join(", ");
-  return `${report.seeds} seeds, ${report.events} events, ${report.virtualHours.toFixed(0)} virtual hours; accidents: ${list(report.accidents)}; on the way: ${list(report.faults)}; looked at: ${list(report.checks)}`;
+  return `${report.seeds} seeds, ${report.events} events, ${report.virtualHours.toFixed(0)} virtual hours${report.heapMiB === undefined ? "" : `; heap ${report.heapMiB.warm} MiB after ${warmSeeds} seeds, ${report.heapMiB.end} MiB at the end`}; accidents: ${list(report.accidents)}; on the way: ${list(report.faults)}; looked at: ${list(report.checks)}`;
 }
 
 /**

@@ -1,5 +1,13 @@
 import { expect, test } from "vitest";
-import { agreementsOfSeed, describeReport, enoughSeeds, neverHappened, runSeeds, wanted } from "./run-seeds.ts";
+import {
+  agreementsOfSeed,
+  describeReport,
+  enoughSeeds,
+  mostGrowthMiB,
+  neverHappened,
+  runSeeds,
+  wanted,
+} from "./run-seeds.ts";
 
 test(
   "no order of events breaks an invariant (odd seeds) [simulation-seeds-odd-1]",
@@ -10,6 +18,8 @@ test(
     if (wanted.one !== undefined) process.stdout.write(`${report.histories.join("\n")}\n`);
     else expect(report.histories).toEqual([]);
     if (report.seeds >= 3) expect(report.checks["agreements"]).toBeGreaterThanOrEqual(agreementsOfSeed * report.seeds);
+    const { warm = 0, end = 0 } = report.heapMiB ?? {};
+    expect(end - warm).toBeLessThan(mostGrowthMiB);
     if (report.seeds >= enoughSeeds) expect(neverHappened(report)).toEqual([]);
   },
 );

@@ -632,14 +632,16 @@ export const rules = {
   },
   "phase and open update": {
     pair: ["phases of a MachineConfigNode", "open Update chapter"],
-    agrees: "a machine with a phase under way has an open Update chapter in its book",
+    agrees: "a machine with a phase under way has an open Update chapter in its book, or one of its way back",
     lagMs: journalLagMs,
     find: (view) =>
       view.machines.flatMap((machine) => {
         const running = steps.filter((type) => phaseSays(machine, type)?.status === "Unknown");
         const last = lastOf(machine, "Update");
+        // A way back that cannot be gone, because no boot succeeds, stays under way until somebody helps.
+        const isOnWayBack = lastOf(machine, "Rollback")?.state === "Open";
         return unless(
-          running.length === 0 || last?.state !== "Closed",
+          running.length === 0 || last?.state !== "Closed" || isOnWayBack,
           nodeName(machine),
           running.join(),
           `last Update: ${last?.state ?? "none"}, ${last?.outcome ?? ""}`,
