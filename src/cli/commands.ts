@@ -274,11 +274,17 @@ export const commands: Readonly<Record<string, Command>> = {
   validate: {
     kind: "people",
     summary: "Report every problem in manifests with file, field, reason and remedy; needs no cluster",
-    usage: ["FILE|FOLDER … [--json]"],
+    usage: ["FILE|FOLDER … [flags]"],
     takes: ["file"],
     words: [{ word: "FILE", text: "manifests; '-' reads standard input" }],
     flags: [
       { flag: "-f", value: "FILE", text: "manifests, same as an argument without a flag" },
+      {
+        flag: "--format",
+        value: "FORM",
+        takes: ["text", "json", "github", "gitlab", "sarif", "junit"],
+        text: "text (default); json, as --json; github: annotations of a workflow; gitlab: a report of code quality; sarif: SARIF 2.1.0; junit: one test for each document",
+      },
       { flag: "--json", text: "print one JSON object" },
     ],
     exitCodes: [
