@@ -128,6 +128,35 @@ const rules: readonly Rule[] = [
     leaves: ["canonicalJson({ apiGroup, version })"],
   },
   {
+    title: "a decision reads values, never a sentence of the suite's own",
+    forbids:
+      /\b(?:message|reason|problem|remedy|headline|todo|next)\??\.(?:startsWith|endsWith|includes|match)\(|\.(?:test|exec)\((?:\w+\.)*(?:message|problem|remedy)\b/,
+    except: [
+      // Errors of Node, of libraries, of Kubernetes and of kubelets have no other values.
+      "src/apiserver/node/sqlite-store.ts",
+      "src/apiserver/schema/validation/cel.ts",
+      "src/cli/manifests.ts",
+      "src/core/build/build-failures.ts",
+      "src/core/text/kubernetes-yaml.ts",
+      "src/kube/kube-error.ts",
+      // Messages of admission policies, of which Kubernetes hands on the text alone.
+      "src/cli/judge-by-policies.ts",
+      // A name that a sentence begins with or has is not printed twice.
+      "src/cli/commands/render.ts",
+      "src/cli/plan/describe-plan.ts",
+      "src/core/render/render-for-pool.ts",
+      // The condition of a machine holds its failure as text only.
+      "src/core/preview/explain.ts",
+    ],
+    finds: [
+      'object.status.message?.includes("cannot be handled as") !== true',
+      'return result.problem.startsWith("invalid patch format")',
+      "if (isInvalid(error) && /closed chapter is never changed|stay as they are/.test(error.message))",
+      'next === "" || next.startsWith("Nothing:")',
+    ],
+    leaves: ['inputs.message.split("\\n")', "known.includes(reason)", "/^Sync[A-Z]/.test(reason)"],
+  },
+  {
     title: "what a drain request says, core/machine/drain-requests.ts decides",
     forbids: /["'`](un)?(drain|cordon)-(\$\{|["'`])|\(drain\|uncordon\)/,
     except: ["src/core/machine/drain-requests.ts"],
