@@ -21,7 +21,8 @@ import { type SettingsObjects, planSettings } from "../core/preview/plan-setting
 import type { KubeClient } from "../kube/kube-client.ts";
 import { withRelease } from "../core/render/release-of.ts";
 import { builtInPools } from "../operator/manifests.ts";
-import { isNotFound } from "../kube/kube-error.ts";
+import { isForbidden, isNotFound } from "../kube/kube-error.ts";
+import { systemClock } from "../ports/node/index.ts";
 import { usageError } from "./arguments.ts";
 import { connect } from "./connect.ts";
 import { readSoundManifests } from "./judge-manifest.ts";
@@ -59,6 +60,7 @@ export async function objectsInCluster(options: {
       machineConfiguration,
       controllerConfig,
       settings,
+      buildConfig,
     ] = await Promise.all([
       kube.list(MachineConfigPool),
       kube.list(MachineConfig),
@@ -70,6 +72,7 @@ export async function objectsInCluster(options: {
       kube.get(MachineConfiguration, { name: names.machineConfiguration }),
       kube.get(ControllerConfig, { name: names.controllerConfig }),
       settingsInCluster(kube),
+      buildConfigOf(kube),
     ]);
     return {
       pools: pools.items,
@@ -81,9 +84,21 @@ export async function objectsInCluster(options: {
       machineConfiguration,
       controllerConfig,
       settings,
+      buildConfig,
+      now: systemClock.now(),
     };
   } finally {
     close();
+  }
+}
+
+/** `data` of the ConfigMap on-cluster-build-config; `undefined`: there is none, or the user may not read it. */
+export async function buildConfigOf(kube: KubeClient): Promise<ConfigMap["data"]> {
+  try {
+    return (await kube.get(kubernetes.ConfigMap, { name: names.buildConfig, namespace }))?.data;
+  } catch (error) {
+    if (isForbidden(error)) return undefined;
+    throw error;
   }
 }
 
@@ -134,6 +149,7 @@ export function objectsInManifests(manifests: readonly KubeObject[]): ClusterObj
   const pools = [...after.pools, ...builtIn];
   return {
     ...after,
+    now: systemClock.now(),
     pools,
     // What the controllers of a cluster would have made of them.
     machineConfigs: planSettings(nothing, { ...after, pools }).machineConfigs,
@@ -252,6 +268,7 @@ export function overlaid(
         (config) => !deleted.includes(config.metadata.name),
       ),
       machineOSConfigs: named(before.machineOSConfigs ?? [], manifests, "MachineOSConfig"),
+      buildConfig: (manifests.findLast(isBuildConfig) as ConfigMap | undefined)?.data ?? before.buildConfig,
       settings: changedSettings(before.settings, manifests),
       pinnedImageSets: named(before.pinnedImageSets ?? [], manifests, "PinnedImageSet"),
       osImageStream: changedStreams(before.osImageStream, manifests),
@@ -267,7 +284,11 @@ export function overlaid(
               ),
     },
     ignored: [
-      ...new Set(manifests.filter((manifest) => !isPlanned(manifest) && !isRelease(manifest)).map(({ kind }) => kind)),
+      ...new Set(
+        manifests
+          .filter((manifest) => !isPlanned(manifest) && !isRelease(manifest) && !isBuildConfig(manifest))
+          .map(({ kind }) => kind),
+      ),
     ],
   };
 }
@@ -298,9 +319,16 @@ function changedSettings(
   };
 }
 
+const isOwnMap =
+  (name: string) =>
+  ({ kind, metadata }: KubeObject): boolean =>
+    kind === "ConfigMap" && metadata.name === name && metadata.namespace === namespace;
+
 /** The ConfigMap in which a release names the OS image of all machines. */
-const isRelease = ({ kind, metadata }: KubeObject) =>
-  kind === "ConfigMap" && metadata.name === names.osImageConfigMap && metadata.namespace === namespace;
+const isRelease = isOwnMap(names.osImageConfigMap);
+
+/** The ConfigMap with the settings of image builds. */
+const isBuildConfig = isOwnMap(names.buildConfig);
 
 /** The requested pools; all pools if none is named. */
 export function requestedPools(objects: ClusterObjects, asked: readonly string[]): readonly MachineConfigPool[] {

@@ -3,7 +3,7 @@ import { openshift } from "../api/foreign/openshift.ts";
 import { ControllerConfig } from "../api/kinds/controller-config.ts";
 import { OSImageStream } from "../api/kinds/os-image-stream.ts";
 import { definitionsOf } from "../apiserver/schema/validation/custom-resource-definition.ts";
-import { compileSchema, rulesNotChecked } from "../apiserver/schema/validation/structural.ts";
+import { compileSchema } from "../apiserver/schema/validation/structural.ts";
 import type { CompiledSchema, ResourceDefinition } from "../apiserver/schema/contract.ts";
 import { registryKinds } from "../core/runtime/registry-objects.ts";
 import { openshiftKinds } from "../cluster/openshift-kinds.ts";
@@ -82,7 +82,7 @@ function storedForm(manifest: Manifest, { schema, definition }: JudgedKind) {
   const dropped = schema.prune(copy);
   schema.applyDefaults(copy);
   const errors = [...schema.validate(copy, undefined), ...definition.validate(copy, undefined, "")]
-    .filter(({ message }) => !message.includes(rulesNotChecked))
+    .filter(({ isRest }) => isRest !== true)
     .map(({ field, message }): Problem => ({ severity: "error", path: field, reason: message }));
   return { stored: copy as unknown as Manifest, dropped, errors };
 }

@@ -2,7 +2,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
-import { annotations, labels } from "../api/names.ts";
+import { annotations, labels, namespace, objects } from "../api/names.ts";
 import { kubeletDefaults } from "../core/render/base-configs.ts";
 import { renderPool } from "../core/render/render-pool.ts";
 import { encodeDataUrl } from "../ignition/data-url.ts";
@@ -590,6 +590,24 @@ describe("mco plan without a cluster", () => {
     kind: "Node",
     metadata: { name: "w0", labels: { "node-role.kubernetes.io/worker": "" } },
   };
+  test("a pool that the cluster's default opts in to images drains and reboots, whatever the change [cli-offline-commands-40]", async () => {
+    const buildConfig = {
+      apiVersion: "v1",
+      kind: "ConfigMap",
+      metadata: { name: objects.buildConfig, namespace },
+      data: { defaultOptIn: "true" },
+    };
+    const mirrors = config("99-x", files({ "/etc/containers/registries.conf": "" }));
+    const planned = async (...before: readonly object[]) =>
+      (await mco("plan", "-f", save("2.json", mirrors), "--from", save("1.json", base, node, ...before), "--json")).out;
+    const nodesOf = (out: string) => (JSON.parse(out) as { pools: readonly { nodes: unknown }[] }).pools[0]?.nodes;
+    expect(nodesOf(await planned())).toMatchObject([{ node: "w0", reboots: false, disruption: "services" }]);
+    expect(nodesOf(await planned(buildConfig))).toMatchObject([{ node: "w0", drains: true, reboots: true }]);
+    const optIn = await mco("plan", "-f", save("3.json", buildConfig), "--from", save("1.json", base, node));
+    expect(optIn.out).toContain("pool worker opts in to images: every machine of it drains and reboots");
+    expect(optIn.out).not.toContain("ConfigMap");
+  });
+
   test("a folder replaces the cluster, including machines", async () => {
     const result = await mco(
       "plan",

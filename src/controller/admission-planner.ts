@@ -8,7 +8,7 @@ import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { MachineConfiguration } from "../api/kinds/machine-configuration.ts";
 import { MachineOSConfig } from "../api/kinds/machine-os-config.ts";
 import { OSImageStream } from "../api/kinds/os-image-stream.ts";
-import { objects } from "../api/names.ts";
+import { namespace, objects } from "../api/names.ts";
 import type { KubeObject, Resource } from "../api/schema/object.ts";
 import { clusterSettingsKinds, objectsOfCluster } from "../core/kubelet/cluster-settings.ts";
 import { trimMachineConfig, trimNode } from "../core/pool/trim.ts";
@@ -34,7 +34,7 @@ function clusterFacts(
   const running: Promise<void>[] = [];
   const watch = <T extends KubeObject>(
     resource: Resource<T>,
-    how: { readonly keep?: (object: T) => T; readonly optional?: boolean } = {},
+    how: Pick<ConstructorParameters<typeof WatchCache<T>>[0], "keep" | "optional" | "selection"> = {},
   ): WatchCache<T> => {
     const cache = new WatchCache<T>({ ...ports, resource, ...how });
     running.push(cache.synced);
@@ -47,6 +47,9 @@ function clusterFacts(
   const controllerConfigs = watch(ControllerConfig);
   const nodes = watch(kubernetes.Node, { keep: trimNode });
   const machineOSConfigs = watch(MachineOSConfig);
+  const buildConfigs = watch(kubernetes.ConfigMap, {
+    selection: { namespace, fieldSelector: `metadata.name=${objects.buildConfig}` },
+  });
   const osImageStreams = watch(OSImageStream, { optional: true });
   const kubeletConfigs = watch(KubeletConfig);
   const containerRuntimeConfigs = watch(ContainerRuntimeConfig);
@@ -73,6 +76,8 @@ function clusterFacts(
           controllerConfig: controllerConfigs.get(objects.controllerConfig),
           nodes: nodes.list(),
           machineOSConfigs: machineOSConfigs.list(),
+          buildConfig: buildConfigs.get(`${namespace}/${objects.buildConfig}`)?.data,
+          now: clock.now(),
           osImageStream: osImageStreams.get(objects.clusterSingleton),
           settings: {
             kubeletConfigs: remaining(kubeletConfigs.list()),

@@ -257,38 +257,35 @@ async function cordon(node: Node, context: Context): Promise<Node | undefined> {
       type: forecast.blocked.length > 0 ? "Warning" : "Normal",
       message: `Before ${name} is drained, ${forecast.said}`,
     });
-  let anew = false;
   const written = await updateNode(
     kube,
     node,
     (object) => {
       const step = drainStep(object);
-      if (step.do !== "cordon") return undefined;
-      anew = step.anew;
+      if (step.do !== "cordon") return { decision: { anew: false } };
+      const { anew } = step;
       const removed = null as unknown as string;
       // A drain that was put back into service half-way is still the same drain; a completed one starts anew.
       const began = anew ? undefined : drainBegan(object);
       // Remove an earlier drain's "done" together with this cordon: the daemon would mistake it for the result of this
       // drain.
+      const noted = {
+        [annotations.cordonedFor]: step.request,
+        [annotations.lastAppliedDrain]: removed,
+        [annotations.drainBegan]: beganNote(step.request, began?.at ?? timestampOf(clock.now()), forecast?.plan),
+        [annotations.drainSkipped]: removed,
+      };
       return {
-        metadata: {
-          name,
-          annotations: {
-            [annotations.cordonedFor]: step.request,
-            [annotations.lastAppliedDrain]: removed,
-            [annotations.drainBegan]: beganNote(step.request, began?.at ?? timestampOf(clock.now()), forecast?.plan),
-            [annotations.drainSkipped]: removed,
-          },
-        },
-        spec: { unschedulable: true },
+        decision: { anew },
+        write: { metadata: { name, annotations: noted }, spec: { unschedulable: true } },
       };
     },
     { signal },
   );
-  if (written === undefined || drainStep(written).do !== "evict") return undefined;
-  reportCordon(written, anew, context);
-  reportBeginning(written, forecast?.plan, forecast?.said, context);
-  return written;
+  if (written === undefined || drainStep(written.object).do !== "evict") return undefined;
+  reportCordon(written.object, written.decision.anew, context);
+  reportBeginning(written.object, forecast?.plan, forecast?.said, context);
+  return written.object;
 }
 
 function reportCordon(node: Node, anew: boolean, { report }: Context): void {
@@ -338,41 +335,35 @@ function reportBeginning(
 /** Records when the drain of a node began that another client had cordoned. */
 async function begin(node: Node, plan: DrainPlan, context: Context): Promise<Node | undefined> {
   const { kube, clock, report, signal } = context;
-  let isNew = false;
   const written = await updateNode(
     kube,
     node,
     (object) => {
       const step = drainStep(object);
-      isNew = step.do === "evict" && drainBegan(object) === undefined;
-      if (!isNew || step.do !== "evict") return undefined;
-      return {
-        metadata: {
-          name: node.metadata.name,
-          annotations: {
-            [annotations.drainBegan]: beganNote(step.request, timestampOf(clock.now()), plan),
-            [annotations.drainSkipped]: null as unknown as string,
-          },
-        },
+      if (step.do !== "evict" || drainBegan(object) !== undefined) return { decision: "goesOn" };
+      const noted = {
+        [annotations.drainBegan]: beganNote(step.request, timestampOf(clock.now()), plan),
+        [annotations.drainSkipped]: null as unknown as string,
       };
+      return { decision: "begins", write: { metadata: { name: node.metadata.name, annotations: noted } } };
     },
     { signal },
   );
-  if (isNew && written !== undefined) {
+  if (written?.decision === "begins") {
     report({
       // The drain controller did not cordon it.
       about: undefined,
       book: `node/${node.metadata.name}`,
-      ...updateOf(written.metadata.annotations?.[annotations.desiredDrain] ?? ""),
+      ...updateOf(written.object.metadata.annotations?.[annotations.desiredDrain] ?? ""),
       path: "Executed/Cordoned",
       mark: "end",
       level: "boundary",
       reason: "Cordoned",
       message: "it was already cordoned",
     });
-    reportBeginning(written, plan, undefined, context);
+    reportBeginning(written.object, plan, undefined, context);
   }
-  return written;
+  return written?.object;
 }
 
 /** The result of one round of evictions on a node. */
@@ -573,14 +564,12 @@ async function skip(
   const { kube, clock, signal } = context;
   const { name } = node.metadata;
   const again = timestampOf(skippedUntil(clock.now(), deadlineSeconds));
-  let isSkipped = false;
-  await updateNode(
+  const written = await updateNode(
     kube,
     node,
     (object) => {
       const step = drainStep(object);
-      isSkipped = step.do === "evict" && step.request === request;
-      if (!isSkipped) return undefined;
+      if (step.do !== "evict" || step.request !== request) return { decision: "overtaken" };
       const removed = null as unknown as string;
       const ours = object.metadata.annotations?.[annotations.cordonedFor] !== undefined;
       const note = JSON.stringify({
@@ -589,22 +578,23 @@ async function skip(
         again,
         why: message.length <= 512 ? message : `${message.slice(0, 511)}…`,
       });
+      const noted = {
+        [annotations.drainSkipped]: note,
+        [annotations.drainBegan]: removed,
+        [annotations.cordonedFor]: removed,
+      };
       return {
-        metadata: {
-          name,
-          annotations: {
-            [annotations.drainSkipped]: note,
-            [annotations.drainBegan]: removed,
-            [annotations.cordonedFor]: removed,
-          },
+        decision: "skipped",
+        write: {
+          metadata: { name, annotations: noted },
+          ...(ours ? { spec: { unschedulable: null as unknown as boolean } } : {}),
         },
-        ...(ours ? { spec: { unschedulable: null as unknown as boolean } } : {}),
       };
     },
     { signal },
   );
   rest(name, watchSet);
-  if (!isSkipped) return done();
+  if (written?.decision !== "skipped") return done();
   const text = `The drain of ${name} is given up after the ${deadlineSeconds} s that its pool gives it; the node serves again and is tried again after ${again}: ${message}`;
   await reportSkipped(node, request, text, context);
   return done();
@@ -663,19 +653,22 @@ async function evict(pod: Pod, { kube, signal }: Context, dryRun = false): Promi
 async function confirm(node: Node, request: string, context: Context, watchSet: WatchSet): Promise<Outcome> {
   const { kube, report, signal } = context;
   const { name } = node.metadata;
-  let confirmed = false;
-  await updateNode(
+  const written = await updateNode(
     kube,
     node,
     (object) => {
       const step = drainStep(object);
-      confirmed = step.do === "evict" && step.request === request;
-      return confirmed ? { metadata: { name, annotations: { [annotations.lastAppliedDrain]: request } } } : undefined;
+      return step.do === "evict" && step.request === request
+        ? {
+            decision: "confirmed",
+            write: { metadata: { name, annotations: { [annotations.lastAppliedDrain]: request } } },
+          }
+        : { decision: "overtaken" };
     },
     { signal },
   );
   rest(name, watchSet);
-  if (!confirmed) return done();
+  if (written?.decision !== "confirmed") return done();
   report({
     book: `node/${name}`,
     ...updateOf(request),
@@ -699,34 +692,28 @@ async function confirm(node: Node, request: string, context: Context, watchSet: 
 async function uncordon(node: Node, context: Context): Promise<Outcome> {
   const { kube, signal } = context;
   const { name } = node.metadata;
-  let ended: { readonly remedy: boolean; readonly request: string } | undefined;
-  let isCordoned = false;
-  await updateNode(
+  const written = await updateNode(
     kube,
     node,
     (object) => {
       const step = drainStep(object);
-      ended = step.do === "uncordon" ? step : undefined;
-      if (ended === undefined) return undefined;
-      isCordoned = object.spec?.unschedulable === true;
+      if (step.do !== "uncordon") return { decision: undefined };
       const removed = null as unknown as string;
       const lifted = { unschedulable: null as unknown as boolean };
+      const noted = {
+        [annotations.cordonedFor]: removed,
+        [annotations.drainBegan]: removed,
+        [annotations.lastAppliedDrain]: step.request,
+      };
       return {
-        metadata: {
-          name,
-          annotations: {
-            [annotations.cordonedFor]: removed,
-            [annotations.drainBegan]: removed,
-            [annotations.lastAppliedDrain]: ended.request,
-          },
-        },
-        ...(ended.remedy ? { spec: lifted } : {}),
+        decision: { ended: step, isCordoned: object.spec?.unschedulable === true },
+        write: { metadata: { name, annotations: noted }, ...(step.remedy ? { spec: lifted } : {}) },
       };
     },
     { signal },
   );
-  if (ended === undefined) return done();
-  await reportUncordon(node, ended, isCordoned, context);
+  if (written?.decision === undefined) return done();
+  await reportUncordon(node, written.decision.ended, written.decision.isCordoned, context);
   return done();
 }
 

@@ -8,7 +8,7 @@ import type { ClusterMembers } from "../core/pool/cluster-members.ts";
 import { controlPlaneMarks } from "../core/pool/control-plane-marks.ts";
 import type { PoolFacts } from "../core/pool/pool-progress.ts";
 import type { Context } from "../kube/controller.ts";
-import { updateObject } from "../kube/kube-client.ts";
+import { updateByDecision } from "../kube/kube-client.ts";
 import { isNotFound } from "../kube/kube-error.ts";
 import { type NodeChanges, type NodeWrites, type Taints, type WrittenNode, writesAtOnce } from "./node-writes.ts";
 import { eachAtOnce } from "../ports/each-at-once.ts";
@@ -171,17 +171,15 @@ export async function describeNode(
   const notes = cluster.node(name)?.node.metadata.annotations ?? {};
   const cached = caches.of(MachineConfigNode).get(name);
   if (cached === undefined) return false;
-  let isChanged = false;
-  const change = (has: MachineConfigNode) => {
-    const changed = describedAs(has, { pool, target: members.target, notes, given });
-    isChanged = changed !== undefined;
-    return changed;
-  };
+  const decide = (has: MachineConfigNode) => ({
+    write: describedAs(has, { pool, target: members.target, notes, given }),
+    decision: undefined,
+  });
   try {
     // The record adds to the one before: a cache that is behind must not undo what was given last.
     const options = { cached, owner: fieldManagers.node, signal };
     // After a conflict, another writer may have said it, or removed the object.
-    return (await updateObject(kube, MachineConfigNode, { name }, change, options)) !== undefined && isChanged;
+    return (await updateByDecision(kube, MachineConfigNode, { name }, decide, options))?.isWritten === true;
   } catch (error) {
     if (!isNotFound(error)) throw error;
     return false;

@@ -14,7 +14,7 @@ import { type OpenChapter, openAfter, owedLines, poolTurns } from "../core/pool/
 import { type CanaryFacts, canaryFacts } from "../core/pool/rollout-holds.ts";
 import { equalValues } from "../ignition/canonical.ts";
 import type { Context } from "../kube/controller.ts";
-import { updateObject } from "../kube/kube-client.ts";
+import { type Decided, updateByDecision } from "../kube/kube-client.ts";
 import { type BucketLimits, SourceBuckets } from "../ports/source-buckets.ts";
 import type { Report } from "../kube/report.ts";
 
@@ -127,41 +127,48 @@ interface News {
   readonly turns: readonly JournalEntryIn<"pool">[];
 }
 
+/** The news of a pool's status, and the pool with it; `undefined`: a newer spec is judged by its own pass. */
+interface Judged {
+  readonly news: News;
+  readonly latest: MachineConfigPool | undefined;
+}
+
+const noNews: News = { began: false, turns: [] };
+
 export async function writePoolStatus(facts: PoolFacts, memory: ReportMemory, context: Context): Promise<void> {
   const { kube, caches, report, signal } = context;
   const { pool } = facts;
   const { name } = pool.metadata;
   const because = (of: MachineConfigPool) =>
     causeOf(changedSources(of, (config) => caches.of(MachineConfig).get(config)));
-  let news: News = { began: false, turns: [] };
-  let latest: MachineConfigPool | undefined;
   const over = pool.metadata.resourceVersion ?? "";
   const last = memory.written.get(name);
   // A watch may be late: compared with a state before its own change, a status that goes back would not be written.
   const known = last?.over === over ? last.object : pool;
   memory.written.set(name, { over, object: undefined });
-  const written = await updateObject(
+  const written = await updateByDecision(
     kube,
     MachineConfigPool,
     pool.metadata,
-    (object) => {
-      news = { began: false, turns: [] };
-      // A newer spec is judged by its own pass.
-      if (object.metadata.generation !== pool.metadata.generation) return undefined;
+    (object): Decided<MachineConfigPool, Judged> => {
+      if (object.metadata.generation !== pool.metadata.generation)
+        return { decision: { news: noNews, latest: undefined } };
       const status = poolStatus({ ...facts, pool: object });
-      latest = { ...object, status };
-      if (equalValues(status, object.status)) return undefined;
+      const latest = { ...object, status };
+      if (equalValues(status, object.status)) return { decision: { news: noNews, latest } };
       const isCompleted = status.configuration?.name !== object.status?.configuration?.name;
-      news = {
+      const news: News = {
         completed: isCompleted ? status.configuration?.name : undefined,
         began: startsRollout(object.status, status),
         turns: poolTurns(object, status, () => because(object)),
       };
-      return { status };
+      return { decision: { news, latest }, write: { status } };
     },
     { subresource: "status", owner: fieldManagers.node, ...(known === undefined ? {} : { cached: known }), signal },
   );
-  memory.written.set(name, { over, object: written });
+  memory.written.set(name, { over, object: written?.object });
+  if (written === undefined) return;
+  const { news, latest } = written.decision;
   if (latest !== undefined)
     for (const line of await boundaries(latest, news.turns, because, memory, context))
       report({ about: undefined, book: `pool/${name}`, ...line });

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { type ConfigMap, kubernetes } from "../api/foreign/kubernetes.ts";
 import type { HttpRequest, HttpResponse } from "../ports/http.ts";
 import { Kernel } from "../../test/simulation/kernel.ts";
-import { createKubeClient } from "./kube-client.ts";
+import { createKubeClient, updateByDecision } from "./kube-client.ts";
 import { KubeError, isPassing, isTooLarge } from "./kube-error.ts";
 
 const answer = (status: number, body: object = {}, headers: Record<string, string> = {}): HttpResponse => ({
@@ -277,5 +277,37 @@ describe("a stream of lines", () => {
     }
     await expect(linesOf(endless())).rejects.toThrow(/^the answer has more than/);
     expect(sent).toBeLessThan(32);
+  });
+});
+
+describe("an update by a decision", () => {
+  const object = (resourceVersion: string, data: Readonly<Record<string, string>> | undefined) => ({
+    metadata: { ...key, resourceVersion },
+    ...(data === undefined ? {} : { data }),
+  });
+  const decide = ({ metadata, data }: ConfigMap) => {
+    const decision = metadata.resourceVersion;
+    return data?.["mark"] === "set" ? { decision } : { decision, write: { data: { mark: "set" } } };
+  };
+  const cached = object("1", undefined) as ConfigMap;
+
+  test.for([
+    {
+      title: "tells the decision about the version that was written",
+      second: answer(200, object("2", {})),
+      is: { decision: "2", isWritten: true, object: { metadata: { resourceVersion: "3" } } },
+    },
+    {
+      title: "that another writer made needless is not told as written",
+      second: answer(200, object("2", { mark: "set" })),
+      is: { decision: "2", isWritten: false, object: { metadata: { resourceVersion: "2" } } },
+    },
+    { title: "tells nothing of an object that is gone", second: answer(404, { reason: "NotFound" }), is: undefined },
+  ])("$title, after a conflict [kube-client-1]", async ({ second, is }) => {
+    const turns = [answer(409, { reason: "Conflict" }), second, answer(200, object("3", { mark: "set" }))];
+    const { kube, outcomeOf } = clientOf((_, turn) => turns[turn - 1] ?? answer(500));
+    const outcome = await outcomeOf(updateByDecision(kube, kubernetes.ConfigMap, key, decide, { cached }));
+    if (is === undefined) expect(outcome).toEqual({ value: undefined });
+    else expect(outcome).toMatchObject({ value: is });
   });
 });

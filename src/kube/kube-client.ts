@@ -580,20 +580,50 @@ export async function updateObject<T extends KubeObject>(
   resource: Resource<T>,
   key: ObjectKey,
   change: (object: T) => Partial<T> | undefined,
-  options: {
-    readonly subresource?: "status";
-    readonly owner?: string;
-    readonly signal?: AbortSignal;
-    readonly cached?: T;
-    readonly attempts?: number;
-    readonly byItem?: boolean;
-  } = {},
+  options: UpdateOptions<T> = {},
 ): Promise<T | undefined> {
+  const decide = (object: T): Decided<T, undefined> => ({ write: change(object), decision: undefined });
+  return (await updateByDecision(kube, resource, key, decide, options))?.object;
+}
+
+export interface UpdateOptions<T> {
+  readonly subresource?: "status";
+  readonly owner?: string;
+  readonly signal?: AbortSignal;
+  readonly cached?: T;
+  readonly attempts?: number;
+  readonly byItem?: boolean;
+}
+
+/** What a change of an object decides. */
+export interface Decided<T, D> {
+  /** `undefined`: nothing. */
+  readonly write?: Partial<T> | undefined;
+  /** The part that the caller goes on with. */
+  readonly decision: D;
+}
+
+/** An object after its update. */
+export interface Updated<T, D> {
+  readonly object: T;
+  /** The decision about the version that was written, or that needed no write. */
+  readonly decision: D;
+  readonly isWritten: boolean;
+}
+
+/** Like `updateObject`, for callers that go on with the decision. @returns `undefined` if the object does not exist. */
+export async function updateByDecision<T extends KubeObject, D>(
+  kube: KubeClient,
+  resource: Resource<T>,
+  key: ObjectKey,
+  decide: (object: T) => Decided<T, D>,
+  options: UpdateOptions<T> = {},
+): Promise<Updated<T, D> | undefined> {
   let object = options.cached ?? (await kube.get(resource, key, options));
   for (let attempt = 1; ; attempt += 1) {
     if (object === undefined) return undefined;
-    const changed = change(object);
-    if (changed === undefined) return object;
+    const { write: changed, decision } = decide(object);
+    if (changed === undefined) return { object, decision, isWritten: false };
     const body = {
       ...changed,
       metadata: { ...(changed as { metadata?: object }).metadata, resourceVersion: object.metadata.resourceVersion },
@@ -603,7 +633,7 @@ export async function updateObject<T extends KubeObject>(
         ? { type: "json", operations: itemPatch(object, changed as Readonly<Record<string, unknown>>) }
         : { type: "merge", body };
     try {
-      return await kube.patch(resource, key, patch, options);
+      return { object: await kube.patch(resource, key, patch, options), decision, isWritten: true };
     } catch (error) {
       if (!isConflict(error) || attempt >= (options.attempts ?? 8)) throw error;
       object = await kube.get(resource, key, options);

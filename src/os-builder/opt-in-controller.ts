@@ -7,7 +7,7 @@ import { type Intent, compileIntent, isOfReference, notAccepted } from "../core/
 import { isMaterialised } from "../core/config/opt-in.ts";
 import { equalValues } from "../ignition/canonical.ts";
 import type { Context, Controller } from "../kube/controller.ts";
-import { updateObject } from "../kube/kube-client.ts";
+import { updateByDecision } from "../kube/kube-client.ts";
 import { type Outcome, done, waiting } from "../kube/outcome.ts";
 import { intentFacts, poolWatches } from "./cluster-facts.ts";
 import { writeConfigStatus } from "./write-objects.ts";
@@ -72,27 +72,26 @@ async function adopt(config: MachineOSConfig, { kube, caches, report, signal }: 
   if (config.metadata.finalizers?.includes(finalizers.osBuildCleanup) === true) return;
   const isOurs = (build: string) =>
     caches.of(MachineOSBuild).get(build)?.metadata.annotations?.[annotations.contentKey] !== undefined;
-  let stamped = false;
-  await updateObject(
+  const adopted = await updateByDecision(
     kube,
     MachineOSConfig,
     config.metadata,
     (object) => {
       const has = object.metadata.finalizers ?? [];
-      if (object.metadata.deletionTimestamp !== undefined || has.includes(finalizers.osBuildCleanup)) return undefined;
-      stamped =
+      if (object.metadata.deletionTimestamp !== undefined || has.includes(finalizers.osBuildCleanup))
+        return { decision: { stamped: false } };
+      const stamped =
         object.metadata.annotations?.[annotations.imageContent] === undefined &&
         isOfReference(object, finalizers.osBuildCleanup, isOurs);
-      return {
-        metadata: {
-          finalizers: [...has, finalizers.osBuildCleanup],
-          ...(stamped ? { annotations: { [annotations.imageContent]: "os-only" } } : {}),
-        },
-      } as unknown as Partial<MachineOSConfig>;
+      const metadata = {
+        finalizers: [...has, finalizers.osBuildCleanup],
+        ...(stamped ? { annotations: { [annotations.imageContent]: "os-only" } } : {}),
+      };
+      return { decision: { stamped }, write: { metadata } as unknown as Partial<MachineOSConfig> };
     },
     { owner: fieldManagers.osBuilder, cached: config, signal },
   );
-  if (!stamped) return;
+  if (adopted?.decision.stamped !== true) return;
   report({
     about: config,
     notice: "ImageContentStamped",

@@ -6,7 +6,7 @@ import { setCondition } from "../api/schema/conditions.ts";
 import type { Condition } from "../api/schema/object.ts";
 import { conditionsOfBuild, mayFollow } from "../core/build/build-state.ts";
 import type { Context } from "../kube/controller.ts";
-import { updateObject } from "../kube/kube-client.ts";
+import { updateByDecision, updateObject } from "../kube/kube-client.ts";
 import { type BuildState, stateOfBuild } from "../core/config/build-phase.ts";
 
 type ConditionType = (typeof machineOSConfigConditions)[keyof typeof machineOSConfigConditions];
@@ -147,25 +147,24 @@ export async function writeBuildState(
   more: Partial<BuildStatus> = {},
 ): Promise<boolean> {
   const { kube, clock, signal } = context;
-  let written = false;
-  await updateObject(
+  const nothing = { decision: undefined };
+  const updated = await updateByDecision(
     kube,
     MachineOSBuild,
     build.metadata,
     (object) => {
-      written = false;
       const now = stateOfBuild(object);
       // Events of an earlier attempt arrive too late.
       if (
         object.metadata.annotations?.[annotations.buildAttempt] !==
         build.metadata.annotations?.[annotations.buildAttempt]
       )
-        return undefined;
+        return nothing;
       if (
         object.metadata.uid !== build.metadata.uid ||
         !(mayFollow(now.phase, state.phase) || (now.phase === "Initial" && state.phase === "Initial"))
       )
-        return undefined;
+        return nothing;
       // Both times are written once.
       const times = Object.fromEntries(
         Object.entries(more).filter(
@@ -178,14 +177,13 @@ export async function writeBuildState(
         now.message === state.message &&
         object.status?.conditions !== undefined &&
         Object.keys(times).length === 0;
-      if (same) return undefined;
-      written = true;
+      if (same) return nothing;
       const conditions = [
         ...conditionsOfBuild(state, object.status?.conditions as readonly Condition[] | undefined, clock.now()),
       ];
-      return { status: { ...times, conditions } } as Partial<MachineOSBuild>;
+      return { ...nothing, write: { status: { ...times, conditions } } as Partial<MachineOSBuild> };
     },
     { subresource: "status", owner: fieldManagers.osBuilder, cached: build, signal },
   );
-  return written;
+  return updated?.isWritten === true;
 }

@@ -74,12 +74,15 @@ export const chapterClosed = ({ book, number }: Pick<Chapter, "book" | "number">
     { message: `chapter ${number} of ${book} is closed and never changed`, ...(cause === undefined ? {} : { cause }) },
   );
 
+/** Whether a stored chapter stays as it is: it is closed, or of another stage. */
+export const isFixed = (before: Chapter, chapter: Chapter): boolean =>
+  before.state === "Closed" || before.chapter !== chapter.chapter || before.run !== chapter.run;
+
 /** Whether a chapter has to be stored; throws when it may not be. */
 export function mayStore(before: Chapter | undefined, chapter: Chapter): boolean {
   if (before === undefined) return true;
   if (equalValues(before, chapter)) return false;
-  if (before.state === "Closed" || before.chapter !== chapter.chapter || before.run !== chapter.run)
-    throw chapterClosed(chapter);
+  if (isFixed(before, chapter)) throw chapterClosed(chapter);
   return true;
 }
 

@@ -15,6 +15,7 @@ import {
   byPlace,
   chapterClosed,
   countChapters,
+  isFixed,
   matchesFilter,
 } from "./book-store.ts";
 
@@ -77,9 +78,9 @@ export class KubernetesBookStore implements BookStore {
         { owner, signal },
       );
     } catch (error) {
-      // The kind's own validation rule requires this: src/api/books/machine-state-chapter.ts.
-      if (isInvalid(error) && /closed chapter is never changed|stay as they are/.test(error.message))
-        throw chapterClosed(chapter, error);
+      // The kind's own validation rules refuse changes of fixed chapters: src/api/books/machine-state-chapter.ts.
+      const before = isInvalid(error) ? await this.get(book, number, signal) : undefined;
+      if (before !== undefined && isFixed(before, chapter)) throw chapterClosed(chapter, error);
       throw error;
     }
   }

@@ -31,6 +31,19 @@ const rules: readonly Rule[] = [
     leaves: ["name: `rendered-${pool}-${hash}`,", "!isRendered(config, pools)"],
   },
   {
+    title: "whether a pool boots images, core/config/opt-in.ts decides: switches, MachineOSConfigs and the default",
+    forbids: /\bswitchOf\(|annotations\??\.?\[annotations\.layeringEnabled\]|\)\.defaultOptIn\b/,
+    // The tour of an example cluster writes the annotation.
+    except: ["src/core/config/opt-in.ts", "src/core/build/build-settings.ts", "src/cli/image-mode-tour.ts"],
+    finds: [
+      "  const asked = switchOf(pool);",
+      "if (switchOf(pool) === false || machineOSConfigOf(name, objects.configs) === undefined)",
+      "  metadata.annotations?.[annotations.layeringEnabled],",
+      "switched === true || buildSettings(buildConfig).defaultOptIn",
+    ],
+    leaves: ["const optIn = optInOf(pool, { configs, defaultOptIn: undefined, graceMs, now });"],
+  },
+  {
     title: "whether a running machine can follow, irreconcilableBetween decides, with what the administrator allows",
     forbids: /\breconcile\b.*from ".*reconcilable\.ts"/,
     // The library offers the rules themselves, and the daemon passes what is allowed by name.
@@ -107,12 +120,41 @@ const rules: readonly Rule[] = [
     leaves: ['import { orUndefined } from "../../ports/absent-file.ts";'],
   },
   {
-    title: "JSON of which equal values have equal text, apiserver/schema/json-values.ts writes",
-    forbids: /\(key\) => `\$\{JSON\.stringify\(key\)\}:/,
+    title: "JSON of which equal values have equal text, core/text/canonical-json.ts writes",
+    forbids: /\$\{JSON\.stringify\(\w+\)\}:\$\{/,
     // The text of field sets is that of Go's encoder.
-    except: ["src/apiserver/schema/json-values.ts", "src/apiserver/schema/merge/field-sets.ts"],
+    except: ["src/core/text/canonical-json.ts", "src/apiserver/schema/merge/field-sets.ts"],
     finds: ['return `{${keys.map((key) => `${JSON.stringify(key)}:${canonical(record[key])}`).join(",")}}`;'],
     leaves: ["canonicalJson({ apiGroup, version })"],
+  },
+  {
+    title: "a decision reads values, never a sentence of the suite's own",
+    forbids:
+      /\b(?:message|reason|problem|remedy|headline|todo|next)\??\.(?:startsWith|endsWith|includes|match)\(|\.(?:test|exec)\((?:\w+\.)*(?:message|problem|remedy)\b/,
+    except: [
+      // Errors of Node, of libraries, of Kubernetes and of kubelets have no other values.
+      "src/apiserver/node/sqlite-store.ts",
+      "src/apiserver/schema/validation/cel.ts",
+      "src/cli/manifests.ts",
+      "src/core/build/build-failures.ts",
+      "src/core/text/kubernetes-yaml.ts",
+      "src/kube/kube-error.ts",
+      // Messages of admission policies, of which Kubernetes hands on the text alone.
+      "src/cli/judge-by-policies.ts",
+      // A name that a sentence begins with or has is not printed twice.
+      "src/cli/commands/render.ts",
+      "src/cli/plan/describe-plan.ts",
+      "src/core/render/render-for-pool.ts",
+      // The condition of a machine holds its failure as text only.
+      "src/core/preview/explain.ts",
+    ],
+    finds: [
+      'object.status.message?.includes("cannot be handled as") !== true',
+      'return result.problem.startsWith("invalid patch format")',
+      "if (isInvalid(error) && /closed chapter is never changed|stay as they are/.test(error.message))",
+      'next === "" || next.startsWith("Nothing:")',
+    ],
+    leaves: ['inputs.message.split("\\n")', "known.includes(reason)", "/^Sync[A-Z]/.test(reason)"],
   },
   {
     title: "what a drain request says, core/machine/drain-requests.ts decides",

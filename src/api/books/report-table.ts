@@ -28,10 +28,17 @@ interface ReasonText {
   readonly means: string;
   /** The default next action for a person; empty: none. */
   readonly next: string;
+  /** The next action is none: it passes, or stays as it is. */
+  readonly isNone?: true;
 }
 
 const nothing = (means: string): ReasonText => ({ means, next: "" });
 const asks = (means: string, next: string): ReasonText => ({ means, next });
+const asksNothing = (means: string, because: string): ReasonText => ({
+  means,
+  next: `Nothing: ${because}`,
+  isNone: true,
+});
 
 /**
  * Every reason of a journal line, section, chapter or health condition, with its explanation and default next action.
@@ -293,9 +300,9 @@ export const reportReasons = {
     "The image could not be built.",
     "mco build explain names the step and the cause; a new try starts when its cause is mended.",
   ),
-  BuildInterrupted: asks(
+  BuildInterrupted: asksNothing(
     "The build was ended before it was done.",
-    "Nothing: it is started again if it is still needed.",
+    "it is started again if it is still needed.",
   ),
   RetryLimitReached: asks(
     "The build failed as often as it may be tried.",
@@ -333,9 +340,9 @@ export const reportReasons = {
   HandedOver: nothing("What happened before there was a cluster was handed to it."),
   CertificateRotated: nothing("A certificate was renewed."),
   SubjectGone: nothing("The subject of the book was deleted; the book is kept for a while."),
-  Gap: asks(
+  Gap: asksNothing(
     "Lines were missed: the journal's ring overflowed, or the state process was away.",
-    "Nothing: the remaining lines are correct; the files on the machine hold all lines.",
+    "the remaining lines are correct; the files on the machine hold all lines.",
   ),
   // health
   AsExpected: nothing("Everything is as it should be."),
@@ -388,9 +395,9 @@ export const reportReasons = {
     "The state process is switched off: no history is kept, everything else continues.",
     "If that was not meant, set mode and each children.NAME to on in the ConfigMap machine-state-controller-config.",
   ),
-  BootstrapJournalMissing: asks(
+  BootstrapJournalMissing: asksNothing(
     "No journal of the bootstrap was handed over.",
-    "Nothing: what happened before the cluster is not known here. `mco state hand-over --journal-dir FOLDER` adds it where the bootstrap's journal folder still exists.",
+    "what happened before the cluster is not known here. `mco state hand-over --journal-dir FOLDER` adds it where the bootstrap's journal folder still exists.",
   ),
   InProgress: nothing("It is in progress."),
   PoolsUpdating: nothing("Machines are being updated."),

@@ -18,7 +18,15 @@ import { applyServerSide } from "../schema/merge/field-sets.ts";
 import { goText, isObject } from "../schema/json-values.ts";
 import { jsonPatch, mergePatch, strategicMergePatch } from "../schema/merge/patches.ts";
 import { rootSchema } from "../schema/schema-parts.ts";
-import { badRequest, conflict, invalid, Refusal, tooLarge, unsupportedMediaType } from "../schema/status.ts";
+import {
+  badRequest,
+  conflict,
+  invalid,
+  Refusal,
+  tooLarge,
+  UnreadableObject,
+  unsupportedMediaType,
+} from "../schema/status.ts";
 import { checkIdentity, createObject, modifyObject, nameless, type WriteContext, type Written } from "./writes.ts";
 import { timestamp } from "../schema/timestamp.ts";
 
@@ -95,16 +103,9 @@ export async function patchObject(context: WriteContext, request: HttpRequest): 
       const problem = problemOfJson(result.object, live);
       if (problem !== undefined) return badRequest(`the patched object is none that can be stored: ${problem}`);
       const object = checkIdentity(context, result.object);
-      if (
-        !(object instanceof Refusal) ||
-        context.served.definition.custom ||
-        object.status.message?.includes("cannot be handled as") !== true
-      )
-        return object;
-      return unreadable(
-        JSON.stringify(result.object),
-        object.status.message.replace(/^.*? cannot be handled as an? ?\w+: /, ""),
-      );
+      return object instanceof UnreadableObject && !context.served.definition.custom
+        ? unreadable(JSON.stringify(result.object), object.problem)
+        : object;
     },
     "patched",
   );

@@ -19,6 +19,7 @@ import {
   forbidden,
   tooLarge,
   unforeseen,
+  UnreadableObject,
 } from "../schema/status.ts";
 import type { WriteOptions } from "../http/write-options.ts";
 import type { Exchange } from "../access/exchange.ts";
@@ -98,9 +99,7 @@ export function checkIdentity(
     const why = registered
       ? `converting (${given.version}.${kind}) to (${definition.group === "" ? "core" : definition.group.replace(/\..*/, "")}.${definition.kind}): unknown conversion`
       : `no kind ${JSON.stringify(kind)} is registered for version ${JSON.stringify(apiVersion)} in scheme "pkg/runtime/scheme.go:110"`;
-    return badRequest(
-      `${kind} in version ${JSON.stringify(given.version)} cannot be handled as a ${definition.kind}: ${why}`,
-    );
+    return new UnreadableObject({ kind, version: given.version }, definition.kind, why);
   }
   if (apiVersion !== served.apiVersion)
     return badRequest(
@@ -123,8 +122,7 @@ export function checkIdentity(
   if (!isObject(metadata)) return badRequest("metadata must be an object");
   const meta = metadata as ObjectMeta;
   const wrong = wrongMetadata(meta);
-  if (wrong !== undefined)
-    return badRequest(`${kind} in version ${JSON.stringify(given.version)} cannot be handled as a ${kind}: ${wrong}`);
+  if (wrong !== undefined) return new UnreadableObject({ kind, version: given.version }, kind, wrong);
   if (definition.namespaced) {
     if (meta.namespace !== undefined && meta.namespace !== "" && meta.namespace !== target.namespace) {
       return badRequest(`the namespace of the provided object does not match the namespace sent on the request`);
@@ -596,10 +594,9 @@ export function decode(
   source: "body" | "patch",
   duplicates: readonly string[] = [],
 ): Refusal | undefined {
+  const { kind, apiVersion } = object;
   const inBody = (problem: string) =>
-    badRequest(
-      `${object.kind} in version ${JSON.stringify(splitApiVersion(object.apiVersion).version)} cannot be handled as a ${object.kind}: ${problem}`,
-    );
+    new UnreadableObject({ kind, version: splitApiVersion(apiVersion).version }, kind, problem);
   const inPatch = (problem: string) =>
     invalid({ group: "", kind: "" }, "", [
       { reason: "FieldValueInvalid", field: "patch", message: `Invalid value: ${JSON.stringify(given)}: ${problem}` },

@@ -137,6 +137,8 @@ export interface FieldError {
   readonly field: string;
   /** The whole text as Kubernetes prints it after the field: `Invalid value: "x": must be …`. */
   readonly message: string;
+  /** It only says that other errors kept the kind's rules from being checked. */
+  readonly isRest?: true;
 }
 
 /** One served kind in one version. */

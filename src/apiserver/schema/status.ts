@@ -86,6 +86,20 @@ function details(resource: Named, name: string): StatusDetails {
   };
 }
 
+/** An object that is none of its kind: a body is refused as a whole, a patch by the value that it makes. */
+export class UnreadableObject extends Refusal {
+  readonly problem: string;
+
+  constructor(given: { readonly kind: string; readonly version: string }, as: string, problem: string) {
+    super(
+      400,
+      "BadRequest",
+      `${given.kind} in version ${JSON.stringify(given.version)} cannot be handled as a ${as}: ${problem}`,
+    );
+    this.problem = problem;
+  }
+}
+
 export function badRequest(message: string): Refusal {
   return new Refusal(400, "BadRequest", message);
 }

@@ -6,14 +6,15 @@ import { labelValue, keyDifferences } from "../../core/build/build-key.ts";
 import { prunePlan } from "../../core/build/build-prune.ts";
 import { rebuildSerial } from "../../core/build/build-rebuild.ts";
 import { readFailure } from "../../core/build/build-retry.ts";
-import { type BuildRowObjects, buildOfPool, buildRows, buildTable } from "../../core/build/build-rows.ts";
+import { type BuildRowObjects, buildOfPool, buildRows, buildTable, optInAmong } from "../../core/build/build-rows.ts";
 import { durationText } from "../../core/books/fold-book.ts";
 import { imagesNamed, namedImage, newest } from "../../core/config/image-pair.ts";
-import { machineOSConfigOf, switchOf } from "../../core/config/opt-in.ts";
+import { machineOSConfigOf } from "../../core/config/opt-in.ts";
 import { type KubeClient, pathOf } from "../../kube/kube-client.ts";
 import { isNotFound } from "../../kube/kube-error.ts";
 import { systemClock } from "../../ports/node/index.ts";
 import { countOf, readArguments, usageError } from "../arguments.ts";
+import { buildConfigOf } from "../cluster-objects.ts";
 import { connect } from "../connect.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { type Io, processIo } from "../io.ts";
@@ -114,8 +115,9 @@ export async function buildCommand(
 }
 
 async function read(kube: KubeClient): Promise<BuildRowObjects> {
-  const [pools, configs, builds] = await Promise.all([
+  const [pools, buildConfig, configs, builds] = await Promise.all([
     kube.list(MachineConfigPool).then(({ items }) => items),
+    buildConfigOf(kube),
     ...([MachineOSConfig, MachineOSBuild] as const).map((resource) =>
       kube.list(resource as typeof MachineOSConfig).then(
         ({ items }) => items,
@@ -127,7 +129,7 @@ async function read(kube: KubeClient): Promise<BuildRowObjects> {
       ),
     ),
   ] as const);
-  return { pools, configs: configs ?? [], builds: (builds ?? []) as unknown as readonly MachineOSBuild[] };
+  return { pools, buildConfig, configs: configs ?? [], builds: (builds ?? []) as unknown as readonly MachineOSBuild[] };
 }
 
 function missing(io: Io, what: string): number {
@@ -164,7 +166,7 @@ async function ask(
   signal: AbortSignal,
 ): Promise<number> {
   const { name } = pool.metadata;
-  if (switchOf(pool) === false || (machineOSConfigOf(name, objects.configs) === undefined && switchOf(pool) !== true))
+  if (optInAmong(objects, pool).opted !== "in")
     return missing(io, `pool "${name}" has not opted in to images: docs/os-images.md says how`);
   const last = buildOfPool(objects, pool);
   const { phase, reason } = last === undefined ? { phase: "Initial", reason: "" } : stateOfBuild(last);

@@ -377,11 +377,17 @@ export function verdictOf(failure: Pick<BuildFailure, "class" | "excerpt" | "cau
 /** Whether another attempt follows a failure by itself, or an administrator has to ask for one. */
 export type AfterFailure = "again" | "end";
 
+/** Whether another attempt follows a failure by itself, and nobody has to do anything for it. */
+export const passesByItself = (failure: Pick<BuildFailure, "class">, after: AfterFailure): boolean => {
+  const { passes }: ClassRule = failureClasses[failure.class];
+  return after === "again" && passes === true;
+};
+
 /** What to do after a failure, as one sentence without a full stop. */
 export function nextActionOf(failure: Pick<BuildFailure, "class">, after: AfterFailure): string {
-  const { next, passes }: ClassRule = failureClasses[failure.class];
+  const { next }: ClassRule = failureClasses[failure.class];
   if (after === "end") return next;
-  return passes === true ? "Nothing: it is tried again" : `${next}; it is tried again`;
+  return passesByItself(failure, after) ? "Nothing: it is tried again" : `${next}; it is tried again`;
 }
 
 const attempts = (max: number) => (max === 0 ? "" : `/${max}`);

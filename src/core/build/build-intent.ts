@@ -5,15 +5,13 @@ import type { ContainerfileReading } from "./build-containerfile.ts";
 import { readContainerfile } from "./build-containerfile.ts";
 import { parseImageReference, repositoryOf } from "../images/image-reference.ts";
 import { needsOfVerification } from "../images/signature-policy.ts";
-import { isMaterialised, machineOSConfigOf, switchOf } from "../config/opt-in.ts";
+import { type OptInSource, machineOSConfigOf, optInOf } from "../config/opt-in.ts";
 import { supportedExtensions } from "../config/validate-machine-config.ts";
 import type { ContentMode } from "../config/node-config.ts";
 import { type InputProblem, error, warning } from "./input-problem.ts";
-import { type Data, buildConfigKeys, buildSettings } from "./build-settings.ts";
+import { type Data, buildConfigKeys, defaultOptInOf } from "./build-settings.ts";
 import { listText } from "../text/list-text.ts";
 import { own } from "../../api/schema/own.ts";
-
-export type OptInSource = "MachineOSConfig" | "PoolLabel" | "ClusterDefault";
 
 const builderTypes: ReadonlySet<string> = new Set([
   "",
@@ -52,43 +50,32 @@ export interface OptedOut {
 
 export type Intent = OptedIn | OptedOut;
 
-/**
- * Whether a pool's machines boot images built on the cluster, what opted the pool in, and the inputs. The first
- * matching rule decides.
- */
+/** Whether a pool is opted in to images, by which rule, and the inputs. */
 export function compileIntent({ pool, machineOSConfigs, buildConfig, customContainerfiles }: IntentFacts): Intent {
   const { name } = pool.metadata;
-  const switched = switchOf(pool);
-  const living = machineOSConfigs.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
-  const deciding = machineOSConfigOf(name, living);
-  if (switched === false)
-    return { opted: "out", reason: "OptedOut", because: `${annotations.layeringEnabled} of the pool says no` };
-  const byUser = machineOSConfigOf(
-    name,
-    living.filter((config) => !isMaterialised(config)),
-  );
-  if (byUser !== undefined)
+  // No image is built for machines that only keep theirs for a time.
+  const optIn = optInOf(pool, {
+    configs: machineOSConfigs,
+    defaultOptIn: defaultOptInOf(buildConfig),
+    graceMs: 0,
+    now: 0,
+  });
+  if (optIn.opted !== "in")
+    return optIn.opted === "out" && optIn.reason === "OptedOut"
+      ? { opted: "out", reason: "OptedOut", because: `${annotations.layeringEnabled} of the pool says no` }
+      : {
+          opted: "out",
+          reason: "NotAsked",
+          because: "neither the pool, nor a MachineOSConfig, nor the cluster's default asks for images",
+        };
+  const { source, config } = optIn;
+  if (source === "MachineOSConfig")
     return {
       opted: "in",
-      source: "MachineOSConfig",
-      config: byUser,
+      source,
+      config,
       problems: [],
-      because: `the MachineOSConfig ${byUser.metadata.name} names the pool`,
-    };
-  const materialised = deciding !== undefined && isMaterialised(deciding) ? deciding : undefined;
-  const staysDefault =
-    buildConfig === undefined && materialised?.metadata.annotations?.[annotations.optInSource] === "ClusterDefault";
-  const source: OptInSource | undefined =
-    switched === true
-      ? "PoolLabel"
-      : buildSettings(buildConfig).defaultOptIn || staysDefault
-        ? "ClusterDefault"
-        : undefined;
-  if (source === undefined)
-    return {
-      opted: "out",
-      reason: "NotAsked",
-      because: "neither the pool, nor a MachineOSConfig, nor the cluster's default asks for images",
+      because: `the MachineOSConfig ${config?.metadata.name ?? ""} names the pool`,
     };
   const because =
     source === "PoolLabel"
@@ -98,7 +85,7 @@ export function compileIntent({ pool, machineOSConfigs, buildConfig, customConta
   return {
     opted: "in",
     source,
-    config: materialised,
+    config,
     ...(read.spec === undefined ? {} : { materialised: read.spec }),
     problems: read.problems,
     because,
@@ -170,6 +157,8 @@ export function notAccepted(
       metadata.annotations?.[annotations.optInSource] === undefined,
   );
   const deciding = machineOSConfigOf(name, naming);
+  const optIn = optInOf(facts.pool, { configs: naming, defaultOptIn: undefined, graceMs: 0, now: 0 });
+  const isRefused = optIn.opted === "out" && optIn.reason === "OptedOut";
   const found = new Map<string, { reason: "OptedOut" | "DuplicateForPool"; message: string }>();
   for (const config of naming) {
     if (config !== deciding)
@@ -177,7 +166,7 @@ export function notAccepted(
         reason: "DuplicateForPool",
         message: `${deciding?.metadata.name ?? ""} decides about the pool ${name}; delete one of the two`,
       });
-    else if (switchOf(facts.pool) === false)
+    else if (isRefused)
       found.set(config.metadata.name, {
         reason: "OptedOut",
         message: `the pool ${name} carries ${annotations.layeringEnabled} with a value that says no; take that away to have images again`,

@@ -3,15 +3,16 @@ import type { MachineOSBuild } from "../../api/kinds/machine-os-build.ts";
 import type { MachineOSConfig } from "../../api/kinds/machine-os-config.ts";
 import { annotations, machineOSConfigConditions as types } from "../../api/names.ts";
 import { conditionOf } from "../../api/schema/object.ts";
-import { deletionTakesEffectAt, newest, shortImage } from "../config/image-pair.ts";
-import { machineOSConfigOf, switchOf } from "../config/opt-in.ts";
+import { newest, shortImage } from "../config/image-pair.ts";
+import { type OptIn, type OptInSource, machineOSConfigOf, optInOf } from "../config/opt-in.ts";
 import { stateOfBuild } from "../config/build-phase.ts";
+import { type Data, defaultOptInOf } from "./build-settings.ts";
 
 /** One pool that boots images, or is about to, with its relevant build. */
 export interface BuildRow {
   readonly pool: string;
   /** What opted it in; `out`: an explicit no, or its MachineOSConfig is being deleted. */
-  readonly by: "MachineOSConfig" | "PoolLabel" | "ClusterDefault" | "out";
+  readonly by: OptInSource | "out";
   /** Rendered configuration of the desired image. */
   readonly config: string;
   /** Empty: none was begun. */
@@ -32,7 +33,15 @@ export interface BuildRowObjects {
   readonly pools: readonly MachineConfigPool[];
   readonly configs: readonly MachineOSConfig[];
   readonly builds: readonly MachineOSBuild[];
+  /** Of the ConfigMap on-cluster-build-config; absent: there is none, or the user may not read it. */
+  readonly buildConfig?: Data | undefined;
 }
+
+/** Whether a pool is opted in to images now. */
+export const optInAmong = (
+  { configs, buildConfig }: BuildRowObjects,
+  pool: MachineConfigPool,
+): OptIn<MachineOSConfig> => optInOf(pool, { configs, defaultOptIn: defaultOptInOf(buildConfig), graceMs: 0, now: 0 });
 
 /** The relevant build of a pool: the newest for its configuration, else the newest. */
 export function buildOfPool(
@@ -50,23 +59,15 @@ export function buildRows(objects: BuildRowObjects): readonly BuildRow[] {
     .sort((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1))
     .flatMap((pool): BuildRow[] => {
       const config = machineOSConfigOf(pool.metadata.name, objects.configs);
-      const asked = switchOf(pool);
-      if (config === undefined && asked !== true) return [];
+      const optIn = optInAmong(objects, pool);
+      if (config === undefined && optIn.opted !== "in") return [];
       const build = buildOfPool(objects, pool);
       const notes = build?.metadata.annotations ?? {};
-      const isOut = asked === false || (config !== undefined && deletionTakesEffectAt(config, 0) !== undefined);
-      const source = config?.metadata.annotations?.[annotations.optInSource];
       const { state, message } = stateTextOf(config, build);
       return [
         {
           pool: pool.metadata.name,
-          by: isOut
-            ? "out"
-            : source === "PoolLabel" || source === "ClusterDefault"
-              ? source
-              : config === undefined
-                ? "PoolLabel"
-                : "MachineOSConfig",
+          by: optIn.opted === "in" ? optIn.source : "out",
           config: pool.spec.configuration?.name ?? "",
           build: build?.metadata.name ?? "",
           state,

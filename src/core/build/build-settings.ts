@@ -196,3 +196,7 @@ export function maxRetriesOf(
 /** The limits of the next attempt. After an attempt ran out of memory, the limit is doubled. */
 export const attemptLimits = ({ limits }: BuildSettings, { doubled }: { readonly doubled: boolean }): BuildLimits =>
   doubled ? { ...limits, memory: limits.memory.replace(/^[0-9.]+/, (amount) => String(Number(amount) * 2)) } : limits;
+
+/** Whether the cluster opts in every pool; `undefined`: it has no ConfigMap that says so or otherwise. */
+export const defaultOptInOf = (data: Data | undefined): boolean | undefined =>
+  data === undefined ? undefined : buildSettings(data).defaultOptIn;

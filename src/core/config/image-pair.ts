@@ -11,7 +11,7 @@ import {
   poolConditions,
 } from "../../api/names.ts";
 import { conditionOf } from "../../api/schema/object.ts";
-import { isMaterialised, switchOf } from "./opt-in.ts";
+import { optInOf } from "./opt-in.ts";
 import { hasEnded, stateOfBuild } from "./build-phase.ts";
 import { readComponents } from "./key-components.ts";
 import type { ContentMode } from "./node-config.ts";
@@ -71,28 +71,6 @@ const digestPullspec = /^[^@\s]+@sha256:[0-9a-f]{64}$/;
 export const isDigestPullspec = (image: string): boolean => digestPullspec.test(image);
 
 /**
- * When the deletion of a MachineOSConfig takes effect, in milliseconds since the epoch; `undefined`: it is not being
- * deleted.
- */
-export function deletionTakesEffectAt(
-  { metadata }: Pick<MachineOSConfig, "metadata">,
-  graceMs: number,
-): number | undefined {
-  if (metadata.deletionTimestamp === undefined) return undefined;
-  // The suite created this one for the switch: the switch was turned off.
-  return Date.parse(metadata.deletionTimestamp) + (isMaterialised({ metadata }) ? 0 : graceMs);
-}
-
-/**
- * Until when machines keep their images although the MachineOSConfig is deleted, in milliseconds since the epoch:
- * time to recreate one that was deleted by mistake.
- */
-export function keepsImagesUntil({ metadata }: Pick<MachineConfigPool, "metadata">): number | undefined {
-  const until = Date.parse(metadata.annotations?.[annotations.optOutAfter] ?? "");
-  return Number.isNaN(until) ? undefined : until;
-}
-
-/**
  * The image that every machine of a pool should boot, or why it gets none: only a single MachineOSBuild pairs a
  * configuration with an image.
  */
@@ -101,36 +79,37 @@ export function imageTargetOf(
   { config, builds, graceMs }: ImageFacts,
   now: number,
 ): ImageTarget {
-  if (switchOf(pool) === false) return stockTarget;
-  if (config === undefined) return targetWithoutConfig(pool, now);
-  const leaves = deletionTakesEffectAt(config, graceMs);
-  if (leaves !== undefined && leaves <= now) return stockTarget;
+  const configs = config === undefined ? [] : [config];
+  // The builder makes a MachineOSConfig for each pool that the cluster's default opts in.
+  const optIn = optInOf(pool, { configs, defaultOptIn: undefined, graceMs, now });
+  if (optIn.opted === "out") return stockTarget;
+  if (optIn.config === undefined) return optIn.opted === "leaving" ? keptUntil(optIn.until) : notMadeYet(pool);
   const wanted = pool.spec.configuration?.name ?? "";
-  const pair = publishedPair(config, builds, wanted);
+  const pair = publishedPair(optIn.config, builds, wanted);
   const wait =
-    leaves === undefined
-      ? waitForImage(pool.metadata.name, { config, builds, wanted, isPublished: pair !== undefined })
+    optIn.opted === "in"
+      ? waitForImage(pool.metadata.name, { config: optIn.config, builds, wanted, isPublished: pair !== undefined })
       : {
           reason: "OptOutGrace" as const,
-          message: `the MachineOSConfig ${config.metadata.name} is being deleted: machines go back to the stock OS after ${new Date(leaves).toISOString()}`,
+          message: `the MachineOSConfig ${optIn.config.metadata.name} is being deleted: machines go back to the stock OS after ${new Date(optIn.until).toISOString()}`,
           remedy: "make the MachineOSConfig again to keep the images",
         };
-  return { ...(pair ?? { ...stockTarget, byDefault: isByDefault(config) }), awaits: wait };
+  return { ...(pair ?? { ...stockTarget, byDefault: isByDefault(optIn.config) }), awaits: wait };
 }
 
 const isByDefault = ({ metadata }: MachineOSConfig) =>
   metadata.annotations?.[annotations.optInSource] === "ClusterDefault";
 
-/** The target of a pool without a MachineOSConfig: deleted, not created yet, or the pool is not opted in. */
-function targetWithoutConfig(pool: Pick<MachineConfigPool, "metadata" | "spec" | "status">, now: number): ImageTarget {
-  const kept = keepsImagesUntil(pool);
-  if (kept !== undefined && kept > now)
-    return waits(
-      "OptOutGrace",
-      `the MachineOSConfig was deleted: machines go back to the stock OS after ${new Date(kept).toISOString()}`,
-      "make the MachineOSConfig again to keep the images",
-    );
-  if (switchOf(pool) !== true) return stockTarget;
+/** The target of a pool whose MachineOSConfig is gone, and whose machines keep their images for a time. */
+const keptUntil = (until: number): ImageTarget =>
+  waits(
+    "OptOutGrace",
+    `the MachineOSConfig was deleted: machines go back to the stock OS after ${new Date(until).toISOString()}`,
+    "make the MachineOSConfig again to keep the images",
+  );
+
+/** The target of a pool that is opted in, and whose MachineOSConfig the builder has not created yet. */
+function notMadeYet(pool: Pick<MachineConfigPool, "status">): ImageTarget {
   const lacking = lackingInputsOf(pool);
   return lacking === undefined
     ? waits(

@@ -148,8 +148,8 @@ export function healthRemedies(
   if (status === "True" || type === "UpdateProgressing") return { next: [], todo: [] };
   const key = healthReasonKey(reason);
   if (key === "InProgress") return { next: [`${type}: it continues on its own`], todo: [] };
-  const { next } = reasonText(key ?? reason);
-  if (next.startsWith("Nothing:")) return { next: [`${type}: ${next}`], todo: [] };
+  const { next, isNone } = reasonText(key ?? reason);
+  if (isNone === true) return { next: [`${type}: ${next}`], todo: [] };
   const part = partOf[type];
   const refused = facts.members
     .pools()

@@ -5,17 +5,10 @@ import type { MachineOSBuild } from "../../api/kinds/machine-os-build.ts";
 import type { MachineOSConfig } from "../../api/kinds/machine-os-config.ts";
 import { annotations } from "../../api/names.ts";
 import { isOfNode } from "../config/given-configs.ts";
-import {
-  type ImageTarget,
-  baseOf,
-  imageTargetOf,
-  keepsImagesUntil,
-  deletionTakesEffectAt,
-  stockTarget,
-} from "../config/image-pair.ts";
+import { type ImageTarget, baseOf, imageTargetOf, stockTarget } from "../config/image-pair.ts";
 import { type MemberFacts, contradiction, memberFacts, silentAfterMs } from "./member-facts.ts";
 import { defaultBuildSettings } from "../build/build-settings.ts";
-import { machineOSConfigOf } from "../config/opt-in.ts";
+import { deletionTakesEffectAt, keepsImagesUntil, machineOSConfigOf } from "../config/opt-in.ts";
 import { PoolMembers } from "./pool-members.ts";
 import { type PoolOfNode, poolOfNode } from "./pool-of-node.ts";
 

@@ -2,7 +2,7 @@ import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import { annotations, machineOSConfigConditions } from "../../api/names.ts";
 import { conditionOf, timestampOf } from "../../api/schema/object.ts";
 import { type Facts, poolFacts } from "../pool/pool-queries.ts";
-import { isFailureClass, nextActionOf } from "../build/build-failures.ts";
+import { isFailureClass, nextActionOf, passesByItself } from "../build/build-failures.ts";
 import type { KeyDifference } from "../build/build-key.ts";
 import type { ReadChapter } from "../books/book-text.ts";
 import type { BuildPlan } from "../build/build-plan.ts";
@@ -259,10 +259,10 @@ export function buildRemedies(build: MachineOSBuild, pool: string, now: number):
     case "Prepared":
     case "Building": {
       const of = state.reason === "InputChanged" ? ({ class: "InputChanged" } as const) : failure;
-      const asks = of !== undefined && afterFailure.has(state.reason) ? nextActionOf(of, "again") : "";
+      const isAsked = of !== undefined && afterFailure.has(state.reason) && !passesByItself(of, "again");
       return {
         next: next.length > 0 ? next : ["it continues on its own"],
-        todo: asks === "" || asks.startsWith("Nothing") ? [] : [asks],
+        todo: isAsked ? [nextActionOf(of, "again")] : [],
       };
     }
   }

@@ -4,7 +4,7 @@ import { machineOSConfigConditions as types } from "../../api/names.ts";
 import { conditionOf, timestampOf } from "../../api/schema/object.ts";
 import { type BuildRowObjects, buildOfPool } from "../build/build-rows.ts";
 import { stateOfBuild } from "../config/build-phase.ts";
-import { deletionTakesEffectAt, describeBuild, shortImage } from "../config/image-pair.ts";
+import { describeBuild, shortImage } from "../config/image-pair.ts";
 import { buildRemedies, inputsTodo, obstacleOf } from "./build-explain.ts";
 import { type Explanation, type Remedies, section } from "./explanation.ts";
 
@@ -69,7 +69,7 @@ function stateOfConfig(
     headline: `MachineOSConfig ${name}: ${headline}.`,
     remedies: { ...nothing, ...remedies },
   });
-  if (deletionTakesEffectAt(config, 0) !== undefined)
+  if (config.metadata.deletionTimestamp !== undefined)
     return state("Deleting", "it is being deleted", {
       next: [`its builds are removed, and then it is gone: mco build status`],
     });

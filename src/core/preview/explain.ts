@@ -303,13 +303,16 @@ const machinesToHelp = ({
   silent,
   cordonedByOthers,
   waiting,
-}: PoolProgress): readonly string[] => [
-  ...blocked.map(({ node }) => `look at what holds the drain of ${node}: mco explain node/${node}`),
-  ...failed.map(({ node }) => `mend ${node}: mco explain node/${node}`),
-  ...lost.map(({ node }) => `bring ${node} back, or delete its Node`),
-  ...silent.map(({ node }) => `look at the daemon's pod on ${node}: ${podsOn(node)}`),
+}: PoolProgress): readonly { readonly node: string; readonly todo: string }[] => [
+  ...blocked.map(({ node }) => ({ node, todo: `look at what holds the drain of ${node}: mco explain node/${node}` })),
+  ...failed.map(({ node }) => ({ node, todo: `mend ${node}: mco explain node/${node}` })),
+  ...lost.map(({ node }) => ({ node, todo: `bring ${node} back, or delete its Node` })),
+  ...silent.map(({ node }) => ({ node, todo: `look at the daemon's pod on ${node}: ${podsOn(node)}` })),
   ...(waiting.some(({ reason }) => reason === "BudgetUsed")
-    ? cordonedByOthers.map((node) => `put ${node} back into service, which somebody cordoned: kubectl uncordon ${node}`)
+    ? cordonedByOthers.map((node) => ({
+        node,
+        todo: `put ${node} back into service, which somebody cordoned: kubectl uncordon ${node}`,
+      }))
     : []),
 ];
 
@@ -328,7 +331,7 @@ const poolTodo = ({ progress, about: { pool }, history, refused, facts }: PoolVi
     ...new Set(
       [...poolBlockers(progress).map(({ remedy }) => remedy), progress.awaitsRemedy].filter((remedy) => remedy !== ""),
     ),
-    ...machinesToHelp(progress),
+    ...machinesToHelp(progress).map(({ todo }) => todo),
     ...pinnedImagesOfPool(pool, facts).todo,
     ...progress.excluded.map((node) => `find out why ${node} went back; to have it try again: ${tryAgain(node)}`),
     ...[...progress.ambiguous.keys()].map((node) => `take a label from ${node} that only one of its pools selects by`),
@@ -359,11 +362,11 @@ const remedyOfCode = (message: string): string =>
  * every failure.
  */
 function degradedTodo(name: string, { saysReason: reason, says }: MemberFacts): readonly string[] {
-  const { next } = reasonText(reason);
+  const { next, isNone } = reasonText(reason);
   const ofCode = remedyOfCode(says);
   return [
     ...(ofCode === "" ? [] : [ofCode]),
-    next === "" || next.startsWith("Nothing:")
+    next === "" || isNone === true
       ? "put right what the message says; the daemon tries again by itself, and at once when its target changes"
       : next,
     ...(endWithRefusal.has(reason) ? [`to have it tried again: ${tryAgain(name)}`] : []),
@@ -589,7 +592,9 @@ function unassignedTodo({ name, facts, known: { node, membership }, binding }: N
 function othersToHelp({ facts, known, name }: NodeView): readonly string[] {
   const pool = known.membership.verdict === "member" ? known.membership.pool : "";
   const progress = poolProgressOf(facts, pool)?.value;
-  return progress === undefined ? [] : machinesToHelp(progress).filter((text) => !text.includes(`node/${name}`));
+  return progress === undefined
+    ? []
+    : machinesToHelp(progress).flatMap(({ node, todo }) => (node === name ? [] : [todo]));
 }
 
 function nodeTodo(view: NodeView): readonly string[] {
@@ -694,7 +699,7 @@ export function explainMachineConfig(facts: Facts, name: string, retention?: Con
       ).some((source) => source.name === name);
     const answer = poolRunsConfig(facts, poolName, target);
     return isMember && target !== ""
-      ? `${poolName}: part of ${target}, which ${answer?.because.message.replace(/ have .*/, " have") ?? ""}`
+      ? `${poolName}: part of ${target}, which ${answer?.value.machines ?? 0} of ${facts.members.members(poolName).size} machines have`
       : `${poolName}: selected, and not rendered yet`;
   });
   return {

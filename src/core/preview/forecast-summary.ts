@@ -84,8 +84,8 @@ export function forecastSummary(
     ),
   );
   const conflicts = changing.flatMap((pool) =>
-    pool.warnings.flatMap(({ code, member, reason }) =>
-      code === "Conflict" && changed !== undefined && (member === changed || reason.split(" ").includes(changed))
+    pool.warnings.flatMap(({ code, member, over, reason }) =>
+      code === "Conflict" && changed !== undefined && (member === changed || over === changed)
         ? [`conflict in pool ${pool.pool}: ${reason}`]
         : [],
     ),

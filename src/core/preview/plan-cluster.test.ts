@@ -43,6 +43,13 @@ const pool = (name: string, more: object = {}): MachineConfigPool => ({
   },
 });
 
+const deleted = Date.parse("2029-01-01T00:00:00Z");
+const osConfig = (metadata: object) =>
+  ({
+    metadata: { name: "worker", ...metadata },
+    spec: { machineConfigPool: { name: "worker" } },
+  }) as unknown as NonNullable<ClusterObjects["machineOSConfigs"]>[number];
+
 const controllerConfig = {
   metadata: { name: "machine-config-controller" },
   spec: { baseOSContainerImage: "os@sha256:1" },
@@ -314,6 +321,70 @@ describe("planCluster", () => {
       "pool worker opts in to images: every machine of it drains and reboots into an image that holds its configuration",
     ]);
     expect(planCluster({ ...before, machineOSConfigs }, before).warnings).toEqual([
+      "pool worker opts out of images: every machine of it drains and reboots into the stock OS",
+    ]);
+  });
+
+  test.for([
+    {
+      title: "the cluster's default opts it in",
+      objects: { buildConfig: { defaultOptIn: "true" } },
+      disruption: "reboot",
+    },
+    {
+      title: "the ConfigMap of the default is gone, and the pool keeps what it was opted in with",
+      objects: { machineOSConfigs: [osConfig({ annotations: { [annotations.optInSource]: "ClusterDefault" } })] },
+      disruption: "reboot",
+    },
+    {
+      title: "its MachineOSConfig is being deleted, within the delay",
+      objects: { machineOSConfigs: [osConfig({ deletionTimestamp: "2029-01-01T00:00:00Z" })], now: deleted + 1_000 },
+      disruption: "reboot",
+    },
+    {
+      title: "its MachineOSConfig is being deleted, and the delay is over",
+      objects: {
+        machineOSConfigs: [osConfig({ deletionTimestamp: "2029-01-01T00:00:00Z" })],
+        now: deleted + 24 * 3_600_000,
+      },
+      disruption: "nothing",
+    },
+    {
+      title: "its MachineOSConfig was made for a switch that it no longer has",
+      objects: { machineOSConfigs: [osConfig({ annotations: { [annotations.optInSource]: "PoolLabel" } })] },
+      disruption: "nothing",
+    },
+  ])("a file without a reboot, on a pool that boots images or not: $title [preview-plan-cluster-4]", (row) => {
+    const keys = {
+      ignition: { version: "3.4.0" },
+      passwd: { users: [{ name: "core", sshAuthorizedKeys: ["ssh-ed25519 A"] }] },
+    };
+    const after = { ...with_(config("99-ssh", "worker", {}, { config: keys })), ...row.objects };
+    const made = planCluster({ ...before, ...row.objects }, after).pools.find((each) => each.pool === "worker");
+    const nodes = made?.verdict === "changes" ? made.nodes : [];
+    expect(nodes.map(({ disruption, drains, reboots }) => ({ disruption, drains, reboots }))).toEqual(
+      [1, 2].map(() => ({
+        disruption: row.disruption,
+        drains: row.disruption === "reboot",
+        reboots: row.disruption === "reboot",
+      })),
+    );
+  });
+
+  test("opting in all pools by the cluster's default, and a pool out by its label, is reported [preview-plan-cluster-5]", () => {
+    const byDefault = { ...before, buildConfig: { defaultOptIn: "true" } };
+    expect(planCluster(before, byDefault).warnings).toEqual(
+      ["master", "worker"].map(
+        (name) =>
+          `pool ${name} opts in to images: every machine of it drains and reboots into an image that holds its configuration`,
+      ),
+    );
+    const optedOut = byDefault.pools.map((one) =>
+      one.metadata.name === "worker"
+        ? { ...one, metadata: { ...one.metadata, labels: { [annotations.layeringEnabled]: "false" } } }
+        : one,
+    );
+    expect(planCluster(byDefault, { ...byDefault, pools: optedOut }).warnings).toEqual([
       "pool worker opts out of images: every machine of it drains and reboots into the stock OS",
     ]);
   });

@@ -16,6 +16,7 @@ import { listText } from "../text/list-text.ts";
 import { membersOf } from "../config/is-rendered.ts";
 import { mergePolicies } from "../config/disruption-policy.ts";
 import { contentModeOf } from "../build/build-intent.ts";
+import { type Data, buildSettings, defaultOptInOf } from "../build/build-settings.ts";
 import { contentDigest } from "../config/image-content.ts";
 import { withImage } from "../machine/image-target.ts";
 import { equalValues } from "../../ignition/canonical.ts";
@@ -26,7 +27,7 @@ import type { ObservedEntry } from "../machine/observed-content.ts";
 import { type Step, planNode } from "../machine/plan-node.ts";
 import { type ServiceProblem, problemOfService, problemsOfServices } from "../config/policy-services.ts";
 import { readConfig } from "../machine/read-config.ts";
-import { machineOSConfigOf, switchOf } from "../config/opt-in.ts";
+import { optInOf } from "../config/opt-in.ts";
 import { poolOfNode } from "../pool/pool-of-node.ts";
 import { type Irreconcilable, irreconcilableBetween } from "../config/reconcilable.ts";
 import { problemsOfTarget } from "../machine/judge-target.ts";
@@ -50,6 +51,10 @@ export interface ClusterObjects {
   readonly nodes: readonly Node[];
   /** The build inputs of pools whose machines boot images; absent: none. */
   readonly machineOSConfigs?: readonly MachineOSConfig[];
+  /** `data` of the ConfigMap on-cluster-build-config; absent: there is none. */
+  readonly buildConfig?: Data | undefined;
+  /** Milliseconds since the epoch; absent: before the end of every delay. */
+  readonly now?: number;
   /** What controllers make MachineConfigs of; absent: nothing. */
   readonly settings?: SettingsObjects;
   /** Images that machines fetch in advance; absent: none. */
@@ -174,11 +179,18 @@ function decoded(config: MachineConfig | undefined): NodeConfig | undefined {
 }
 
 /** What images of a pool contain; `undefined`: its machines boot no image built on the cluster. */
-function imageContentOf(pool: MachineConfigPool, configs: readonly MachineOSConfig[]): ContentMode | undefined {
-  const asked = switchOf(pool);
-  const config = machineOSConfigOf(pool.metadata.name, configs);
-  if (asked === false || (config === undefined && asked !== true)) return undefined;
-  const mode = contentModeOf(pool, config);
+function imageContentOf(
+  pool: MachineConfigPool,
+  { machineOSConfigs = [], buildConfig, now = -Infinity }: ClusterObjects,
+): ContentMode | undefined {
+  const optIn = optInOf(pool, {
+    configs: machineOSConfigs,
+    defaultOptIn: defaultOptInOf(buildConfig),
+    graceMs: buildSettings(buildConfig).optOutGraceMs,
+    now,
+  });
+  if (optIn.opted === "out") return undefined;
+  const mode = contentModeOf(pool, optIn.config);
   return mode.verdict === "mode" ? mode.mode : "full";
 }
 
@@ -332,8 +344,8 @@ const earlierOf = (pool: MachineConfigPool, before: ClusterObjects) =>
 function imageWarnings(pool: MachineConfigPool, before: ClusterObjects, after: ClusterObjects): readonly string[] {
   const earlier = earlierOf(pool, before);
   if (earlier === undefined) return [];
-  const content = imageContentOf(pool, after.machineOSConfigs ?? []);
-  if (content === imageContentOf(earlier, before.machineOSConfigs ?? [])) return [];
+  const content = imageContentOf(pool, after);
+  if (content === imageContentOf(earlier, before)) return [];
   const into =
     content === undefined
       ? "the stock OS"
@@ -386,7 +398,7 @@ function forecastPool(pool: MachineConfigPool, before: ClusterObjects, after: Cl
   const to = now.config;
   if (from?.metadata.name === to.metadata.name) return { pool: name, verdict: "unchanged", rendered: to.metadata.name };
   const machines = forecastMachines(pool, from, to, before, after);
-  const osImage = questionOf(from, to, imageContentOf(pool, after.machineOSConfigs ?? []) !== undefined);
+  const osImage = questionOf(from, to, imageContentOf(pool, after) !== undefined);
   return {
     pool: name,
     verdict: "changes",
@@ -398,7 +410,7 @@ function forecastPool(pool: MachineConfigPool, before: ClusterObjects, after: Cl
     services: servicesOf(name, machines.because, decoded(to)),
     irreconcilable: [
       ...irreconcilableBetween(from, to, overrides),
-      ...refusedBeforeDrain(from, to, imageContentOf(pool, after.machineOSConfigs ?? [])),
+      ...refusedBeforeDrain(from, to, imageContentOf(pool, after)),
     ],
     warnings: now.warnings.filter(isNewSince(then?.verdict === "rendered" ? then.warnings : [])),
     ...(osImage === undefined ? {} : { osImage }),
@@ -451,7 +463,7 @@ function forecastMachines(
   before: ClusterObjects,
   after: ClusterObjects,
 ): { readonly nodes: readonly NodeForecast[]; readonly because: readonly Because[] } {
-  const content = imageContentOf(pool, after.machineOSConfigs ?? []);
+  const content = imageContentOf(pool, after);
   const policies = mergePolicies(after.machineConfiguration?.spec.nodeDisruptionPolicy);
   const known = new Map(before.machineConfigs.map((config) => [config.metadata.name, config]));
   const target = decoded(to);

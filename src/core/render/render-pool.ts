@@ -78,6 +78,8 @@ export interface RenderWarning {
   readonly code: "ImageOverridden" | "NearlyTooLarge" | "Conflict" | "Finding";
   readonly reason: string;
   readonly member?: string;
+  /** Of a conflict: the MachineConfig whose value the member replaces. */
+  readonly over?: string;
   readonly path?: string;
 }
 
@@ -424,6 +426,7 @@ function warningsOf({
         warnings.push({
           code: "Conflict",
           member: by,
+          over: member,
           reason: `${by} makes ${name} a ${kind}, which ${member} makes something else`,
         });
       // What controllers generate is made from what it replaces.
@@ -435,6 +438,7 @@ function warningsOf({
         warnings.push({
           code: "Conflict",
           member: by,
+          over: member,
           reason: `${by} replaces the contents that ${member} gives ${named}`,
         });
     }
@@ -446,6 +450,7 @@ function warningsOf({
     warnings.push({
       code: "Conflict",
       member: chosen.metadata.name,
+      over: other.metadata.name,
       path: "spec.kernelType",
       reason: `${chosen.metadata.name} replaces the kernel type ${other.spec?.kernelType} of ${other.metadata.name} with ${chosen.spec?.kernelType}`,
     });

@@ -14,7 +14,7 @@ import {
 } from "../../api/names.ts";
 import { type KubeObject, conditionOf, longestObjectName } from "../../api/schema/object.ts";
 import { reportedLayering } from "../../core/build/build-conditions.ts";
-import { buildSettings } from "../../core/build/build-settings.ts";
+import { defaultOptInOf } from "../../core/build/build-settings.ts";
 import { wantsImages } from "../../core/config/opt-in.ts";
 import { buildCredentials, credentialChanges } from "../../core/operator/build-credentials.ts";
 import {
@@ -98,7 +98,8 @@ async function observe(context: TaskContext): Promise<BuilderFacts> {
   const { caches, clock, kube, memory, signal } = context;
   const configs = caches.of(MachineOSConfig).list();
   const pools = caches.of(MachineConfigPool).list();
-  const isWanted = wantsImages(pools, configs, buildSettings(ownMap(objects.buildConfig, context)?.data));
+  const defaultOptIn = defaultOptInOf(ownMap(objects.buildConfig, context)?.data);
+  const isWanted = wantsImages(pools, configs, { defaultOptIn });
   const leaving = configs.filter(
     ({ metadata }) =>
       metadata.deletionTimestamp !== undefined && metadata.finalizers?.includes(finalizers.osBuildCleanup) === true,

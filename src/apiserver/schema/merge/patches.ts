@@ -64,12 +64,20 @@ export const strategicMergePatch: StrategicMergePatch = (object, patch, schema) 
   const result = mergeObject(isObject(object) ? object : {}, patch, rootSchema(schema));
   if (!("problem" in result)) return { verdict: "patched", object: result.value };
   // The real server reports every other error as an internal one.
-  return result.problem.startsWith("invalid patch format")
+  return result.isMalformed === true
     ? malformed(result.problem)
     : { verdict: "refused", status: 500, reason: "", message: result.problem };
 };
 
-type Step = { readonly value: unknown } | { readonly problem: string };
+type Step =
+  | { readonly value: unknown }
+  | {
+      readonly problem: string;
+      /** The patch itself is wrong, whatever it is applied to. */
+      readonly isMalformed?: true;
+    };
+
+const malformedPart = (part: string): Step => ({ problem: `invalid patch format of ${part}`, isMalformed: true });
 
 function malformed(message: string): PatchResult {
   return { verdict: "refused", status: 400, reason: "BadRequest", message };
@@ -274,14 +282,14 @@ function mergeObject(original: JsonObject, patch: JsonObject, schema: Schema | u
         !key.startsWith(directive.deletePrimitives) &&
         !key.startsWith(directive.order),
     );
-    if (!isList(retained) || named.some(unretained)) return { problem: "invalid patch format of retainKeys" };
+    if (!isList(retained) || named.some(unretained)) return malformedPart("retainKeys");
     for (const key of Object.keys(result)) if (unretained(key)) delete result[key];
   }
   for (const key of Object.keys(patch)) {
     if (!key.startsWith(directive.deletePrimitives)) continue;
     const field = key.slice(directive.deletePrimitives.length);
     const unwanted = patch[key];
-    if (!isList(unwanted)) return { problem: "invalid patch format of primitive list" };
+    if (!isList(unwanted)) return malformedPart("primitive list");
     const current = result[field];
     // Items that the same patch adds are added afterwards.
     const gone = new Set(unwanted.map(jsonKey));
@@ -340,7 +348,7 @@ function mergeList(
   schema: Schema | undefined,
   order: unknown,
 ): Step {
-  if (order !== undefined && !isList(order)) return { problem: "invalid patch format of setElementOrder list" };
+  if (order !== undefined && !isList(order)) return malformedPart("setElementOrder list");
   const sample = patch[0] ?? original[0];
   if (!isObject(sample)) {
     const result = [...original];

@@ -11,7 +11,7 @@ import { objectMeta, rootSchema } from "../schema-parts.ts";
 import { own } from "../../../api/schema/own.ts";
 
 /** What a server says beside the errors of an object whose rules it did not evaluate because of them. */
-export const rulesNotChecked =
+const rulesNotChecked =
   "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
 
 /**
@@ -246,7 +246,7 @@ function validateObject(root: Node, object: KubeObject, before: KubeObject | und
         ...findings,
         {
           steps: [],
-          error: invalid("<nil>", null, rulesNotChecked),
+          error: { ...invalid("<nil>", null, rulesNotChecked), isRest: true },
         },
       ];
     } else {
