@@ -111,5 +111,3 @@ function judgeAlone(
 }
 
 const hasErrors = (problems: readonly Problem[]): boolean => problems.some(({ severity }) => severity === "error");
-
-const count = (number: number, what: string) => `${number} ${what}${number === 1 ? "" : "s"}`;
