@@ -13,6 +13,7 @@ import { kubernetesYaml } from "../core/text/kubernetes-yaml.ts";
 import { representation } from "./http/representation.ts";
 import { readYaml, yamlLimitCharacters } from "./http/request-body.ts";
 import { parseTarget } from "./http/request-target.ts";
+import { LongSelectors, selectorLimits } from "./http/long-selectors.ts";
 import { UnreadLines, unreadLimits, type WatchStream } from "./http/watch-stream.ts";
 import { isTooLong, watchObjects } from "./requests/reads.ts";
 import { sqliteStore } from "./node/sqlite-store.ts";
@@ -1131,6 +1132,26 @@ test("many watches that nobody reads hold no more than one user may leave unread
   server.close();
 });
 
+test("watches with long selectors have a room for each user, which a watch that ends gives back [apiserver-hostile-65]", async () => {
+  const room = { others: 5_000, nodes: 5_000, cluster: 50_000 };
+  const server = start({ selectors: { ofEach: 100, ofOne: room, ofAll: { ...room, others: 8_000 } } });
+  for (const name of ["eve", "mallory", "bob"]) await bind(server, "default", name, "view");
+  const watch = async (name: string, labelSelector: string) => {
+    const ended = new AbortController();
+    const target = `${maps}?watch=1&labelSelector=${labelSelector}`;
+    const answer = await server.as({ name, groups: [] })({ method: "GET", target, headers: {} }, ended.signal);
+    return { status: answer.status, end: () => ended.abort() };
+  };
+  const long = Array.from({ length: 620 }, (_, index) => `l${index}`).join(",");
+  const [first, second] = [await watch("eve", long), await watch("eve", long)];
+  expect([first.status, second.status, (await watch("eve", "a=b")).status]).toEqual([200, 429, 200]);
+  // All users of a part share a room beyond their own.
+  expect([(await watch("mallory", long)).status, (await watch("bob", long)).status]).toEqual([200, 429]);
+  first.end();
+  expect([(await watch("bob", long)).status, (await watch("eve", long)).status]).toEqual([200, 429]);
+  server.close();
+});
+
 test("who has too many requests that wait is told to come later [apiserver-hostile-47]", async () => {
   const server = start({
     turns: {
@@ -1289,6 +1310,7 @@ test("a watch that begins with more than one text holds is told to list in pages
         log: silentLogger,
         watches,
         unread: new UnreadLines(unreadLimits),
+        selectors: new LongSelectors(selectorLimits),
       },
       served,
       target,

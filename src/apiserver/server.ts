@@ -44,6 +44,7 @@ import { builtinDefinitions } from "./schema/kinds/builtin-kinds.ts";
 import type { AccessAttributes, UserInfo } from "./schema/contract.ts";
 import { tokenIssuer, type TokenKeys } from "./access/service-account-tokens.ts";
 import { internalError, notServed, pageNotFound, Refusal, tooManyRequests, unforeseen } from "./schema/status.ts";
+import { LongSelectors, type SelectorLimits, selectorLimits } from "./http/long-selectors.ts";
 import { UnreadLines, type UnreadLimits, unreadLimits } from "./http/watch-stream.ts";
 import type { Store } from "./storage/store.ts";
 import { nodeRestriction } from "./admission/node-restriction.ts";
@@ -71,6 +72,8 @@ export interface ApiServerOptions {
   readonly watchBacklog?: number;
   /** What all watchers may leave unread. */
   readonly unread?: UnreadLimits;
+  /** What the selectors of all watches may take. */
+  readonly selectors?: SelectorLimits;
   readonly bootstrap?: FirstObjectsOptions;
   /** Turns of the users whose requests are answered; without them, each request is answered at once. */
   readonly turns?: UserTurns;
@@ -141,6 +144,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     log,
     watches: new Map(),
     unread: new UnreadLines(options.unread ?? unreadLimits),
+    selectors: new LongSelectors(options.selectors ?? selectorLimits),
     ...(options.watchBacklog === undefined ? {} : { watchBacklog: options.watchBacklog }),
   };
   const documents = apiDocuments(catalog);

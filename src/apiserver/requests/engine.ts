@@ -7,6 +7,7 @@ import type { LiveObjects } from "../storage/live-objects.ts";
 import type { Representation } from "../http/representation.ts";
 import type { ResourceTarget } from "../http/request-target.ts";
 import type { StoreKey } from "../storage/store.ts";
+import type { LongSelectors } from "../http/long-selectors.ts";
 import type { UnreadLines, WatchStream } from "../http/watch-stream.ts";
 import type { Served } from "../schema/contract.ts";
 
@@ -24,6 +25,8 @@ export interface Engine {
   readonly watchBacklog?: number;
   /** What their readers have left. */
   readonly unread: UnreadLines;
+  /** What their selectors take. */
+  readonly selectors: LongSelectors;
 }
 
 export function keyInStore(served: Served, target: Pick<ResourceTarget, "namespace" | "name">): StoreKey {

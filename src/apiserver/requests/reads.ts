@@ -16,7 +16,16 @@ import { isTrue, type ResourceTarget } from "../http/request-target.ts";
 import { isObject } from "../schema/json-values.ts";
 import { parseFieldSelector, parseLabelSelector } from "../schema/selectors.ts";
 import { forbidden } from "../schema/field-errors.ts";
-import { badRequest, expired, invalid, notFound, Refusal, tooLargeRevision, unforeseen } from "../schema/status.ts";
+import {
+  badRequest,
+  expired,
+  invalid,
+  notFound,
+  Refusal,
+  tooLargeRevision,
+  tooManyRequests,
+  unforeseen,
+} from "../schema/status.ts";
 import { defaultBacklog, WatchStream } from "../http/watch-stream.ts";
 import type { Served } from "../schema/contract.ts";
 import type { CallerExchange, Exchange } from "../access/exchange.ts";
@@ -221,6 +230,9 @@ const defaultWatchSeconds = 1_800;
 /** No watch outlives those by much: its caller may have lost the rights that it began with. */
 const mostWatchSeconds = 2 * defaultWatchSeconds;
 
+/** Watches end by themselves, within an hour. */
+const retryAfterSeconds = 30;
+
 /** Of what a watch missed: as much as is kept of the objects themselves. Beyond that, it is told to list. */
 const longestMissedCharacters = 128 * 1024 * 1024;
 
@@ -254,7 +266,14 @@ export async function watchObjects(
   if (!Number.isFinite(timeoutSeconds) || timeoutSeconds < 0)
     return badRequest(`invalid timeoutSeconds: ${query.get("timeoutSeconds") ?? ""}`);
 
-  const cancels: (() => void)[] = [];
+  const characters = (query.get("labelSelector") ?? "").length + (query.get("fieldSelector") ?? "").length;
+  const giveBack = engine.selectors.take(share, characters);
+  if (giveBack === undefined)
+    return tooManyRequests(
+      "the selectors of open watches take too much memory: watch with a shorter labelSelector or fieldSelector, or end other watches first",
+      retryAfterSeconds,
+    );
+  const cancels: (() => void)[] = [giveBack];
   const backlog = engine.watchBacklog ?? defaultBacklog;
   const stream = new WatchStream({ share, backlog, unread: engine.unread }, () => {
     engine.watches.delete(stream);

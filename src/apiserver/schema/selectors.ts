@@ -156,7 +156,8 @@ interface LabelTest {
   mustBeAbsent: boolean;
   /** `undefined`: any value. */
   allowed: ReadonlySet<string> | undefined;
-  readonly refused: Set<string>;
+  /** `undefined`: none. */
+  refused: Set<string> | undefined;
   above: number;
   below: number;
 }
@@ -177,7 +178,7 @@ function selecting(requirements: readonly Requirement[]): ParsedSelector<Labels>
         mayBeAbsent: true,
         mustBeAbsent: false,
         allowed: undefined,
-        refused: new Set(),
+        refused: undefined,
         above: -Infinity,
         below: Infinity,
       };
@@ -226,6 +227,7 @@ function demand(test: LabelTest, operator: Requirement["operator"], values: read
       return;
     }
     case "notIn":
+      test.refused ??= new Set();
       for (const value of values) test.refused.add(value);
       return;
     case "exists":
@@ -243,7 +245,7 @@ function demand(test: LabelTest, operator: Requirement["operator"], values: read
 
 /** Whether a label may have a value. */
 function satisfies(value: string, { mustBeAbsent, allowed, refused, above, below }: LabelTest): boolean {
-  if (mustBeAbsent || refused.has(value) || allowed?.has(value) === false) return false;
+  if (mustBeAbsent || refused?.has(value) === true || allowed?.has(value) === false) return false;
   if (above === -Infinity && below === Infinity) return true;
   return /^-?\d+$/.test(value) && Number(value) > above && Number(value) < below;
 }
