@@ -425,7 +425,7 @@ ${table(
 function settingsText({ environment, metrics }: Section<SettingsMetrics>): string {
   return `## Objects with settings
 
-${measuredOn(environment)} Each row in a fresh process, fifty times; *peak* is the most memory that the process ever had, Node.js included.
+${measuredOn(environment)} Each row in a fresh process, fifty times: processor time of all its threads. *Peak* is the most memory that the process ever had, Node.js included. The largest objects are validated at admission once for each write.
 
 ${table(
   ["what", "median", "worst", "peak"],

@@ -9,6 +9,7 @@ export interface SettingsMetrics {
 /** One case, in a process of its own, fifty times. */
 export interface SettingsRow {
   readonly what: string;
+  /** Of processors, in all threads: what else the machine does counts little. */
   readonly milliseconds: Summary;
   /** Most memory that the process ever had, MiB. */
   readonly peak: number;

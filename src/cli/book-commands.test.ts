@@ -12,7 +12,7 @@ import {
   definedResources,
   kubernetes,
 } from "../api/index.ts";
-import { annotations, bookLabels, labels } from "../api/names.ts";
+import { annotations, bookLabels, journals as journalNames, labels } from "../api/names.ts";
 import type { KubeObject, Resource } from "../api/schema/object.ts";
 import { bookObjectName, chapterObjectName } from "../core/books/book-keeper.ts";
 import { foldBook } from "../core/books/fold-book.ts";
@@ -263,6 +263,32 @@ describe.for([
     expect(print.text()).toContain(`Before:\n  #${number} Update`);
     expect(print.text()).toContain(`The one machine of pool worker has ${rendered}.`);
   });
+});
+
+test("mco explain reads from the config server's journal which machines started from old boot images [cli-book-commands-20]", async () => {
+  const server = new LineWriter("server", "machine-config-server-x", "pod-1");
+  for (const [seconds, requester, pool_, ignition] of [
+    [0, "10.0.0.7", "worker", "2.9"],
+    [1, "10.0.0.8", "worker", "2.20"],
+    [2, "10.0.0.9", "infra", "2.9"],
+  ] as const)
+    server.at(seconds, {
+      book: "cluster",
+      chapter: "Server",
+      path: `Served/${pool_}`,
+      mark: "note",
+      reason: "Served",
+      message: "served",
+      data: { requester, config: rendered, ignition },
+    });
+  const kube = await cluster(worker, pool, journal(journalNames.server, server.lines));
+  const text = async (clock: { readonly now: () => number }) => {
+    const print = io();
+    expect(await explainSubjects(kube, print, [subjectOf("pool/worker")], { clock })).toBe(0);
+    return print.text();
+  };
+  expect(await text({ now: () => now })).toContain("\n  Ignition 2.9: the machine 10.0.0.7\n");
+  expect(await text({ now: () => now + 8 * 24 * 3_600_000 })).not.toContain("Ignition");
 });
 
 test("mco book --from reads the files that a machine or a bootstrap left, and passes over what a power cut left of a line", async () => {

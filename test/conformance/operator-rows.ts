@@ -363,9 +363,10 @@ export const operatorRules: readonly Section[] = [
       ),
       ours(
         "C11 joining",
-        "What a joining machine's request and its first boot say about its boot image is in metrics and books, and decides nothing.",
+        "What a joining machine's request and its first boot say about its boot image is in metrics and books, old ones are named with the remedy, and it decides nothing.",
         tests("join-boot-program-1", "server-answer-request-1", "server-tell-requests-7", "server-meter-1"),
         tests("server-meter-2", "daemon-first-boot-9"),
+        tests("join-boot-program-2", "books-judge-joins-9", "preview-explain-28"),
       ),
       skip(
         "C11 other platforms",

@@ -299,7 +299,9 @@ async function readBefore(
     const served = servedMachines(
       own.journals.filter(({ metadata }) => metadata.name === journals.server).flatMap(({ spec }) => spec.lines),
     ).filter((machine) => machine.pool === pool);
-    const overdue = judgeJoins(served, nodes, facts.now).filter(({ is }) => is === "overdue");
+    const joins = judgeJoins(served, nodes, facts.now);
+    const overdue = joins.filter(({ is }) => is === "overdue");
+    const booted = joins.filter(({ ignition }) => ignition !== undefined);
     return {
       ...pastOf(
         pool,
@@ -307,6 +309,7 @@ async function readBefore(
         readBook(own, `pool/${pool}`, facts.now).chapters,
       ),
       ...(overdue.length === 0 ? {} : { overdue }),
+      ...(booted.length === 0 ? {} : { booted }),
     };
   };
   const chaptersOfNode = async () =>

@@ -54,6 +54,26 @@ describe("machines that were served", () => {
     ]);
   });
 
+  test("keep what their requests say of their boot images, if it is a version [books-judge-joins-9]", () => {
+    const writer = server();
+    for (const [second, ignition] of [undefined, "2.9", "2.9\u001b[2J", "2"].entries())
+      writer.at(second, {
+        book: "cluster",
+        chapter: "Server",
+        path: "Served/worker",
+        mark: "note",
+        reason: "Served",
+        message: "served",
+        data: { requester: `10.0.0.${second}`, config: "c", ...(ignition === undefined ? {} : { ignition }) },
+      });
+    expect(servedMachines(writer.lines).map(({ ignition }) => ignition)).toEqual([
+      undefined,
+      "2.9",
+      undefined,
+      undefined,
+    ]);
+  });
+
   test("are overdue after half an hour without a node [books-judge-joins-2]", () => {
     const writer = server();
     serve(writer, 0, "10.0.0.7");

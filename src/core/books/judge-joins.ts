@@ -13,6 +13,8 @@ export interface ServedMachine {
   readonly config: string;
   /** Milliseconds since the epoch of the first request; others from the same machine are the same boot. */
   readonly servedAt: number;
+  /** Ignition on its boot image, as its request said: `2.15`; absent: it did not say. */
+  readonly ignition?: string;
 }
 
 /** A node as far as it matters for who has joined. */
@@ -55,7 +57,14 @@ export function servedMachines(lines: readonly JournalLine[]): readonly ServedMa
       continue;
     }
     latest.set(`${pool} ${requester}`, { index: served.length, at });
-    served.push({ requester, pool, config: data?.["config"] ?? "", servedAt: at });
+    const ignition = data?.["ignition"] ?? "";
+    served.push({
+      requester,
+      pool,
+      config: data?.["config"] ?? "",
+      servedAt: at,
+      ...(/^\d{1,2}\.\d{1,3}$/.test(ignition) ? { ignition } : {}),
+    });
   }
   return served.sort((a, b) => a.servedAt - b.servedAt);
 }

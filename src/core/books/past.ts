@@ -3,7 +3,7 @@ import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import type { Chapter } from "../../api/books/machine-state-chapter.ts";
 import { changedSources } from "../config/changed-sources.ts";
 import { durationText } from "./fold-book.ts";
-import type { ServedMachine } from "./judge-joins.ts";
+import type { Join, ServedMachine } from "./judge-joins.ts";
 import { clockText } from "../text/time-text.ts";
 import type { Phase } from "./phase.ts";
 
@@ -39,6 +39,8 @@ export interface Past {
   readonly history: readonly Chapter[];
   /** Machines that were given a configuration of the pool to join with and have not joined in time. */
   readonly overdue?: readonly ServedMachine[];
+  /** Machines whose requests of the last week said which Ignition their boot image has. */
+  readonly booted?: readonly Join[];
 }
 
 /** An empty past: without chapters nothing is estimated. */

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { ignitionOf } from "./boot-program.ts";
+import { ignitionOf, isOldIgnition } from "./boot-program.ts";
 
 test.for<[string | undefined, string | undefined]>([
   [undefined, undefined],
@@ -14,4 +14,9 @@ test.for<[string | undefined, string | undefined]>([
   [`Ignition/2.15.0${"x".repeat(60)}`, undefined],
 ])("%s comes from Ignition %s [join-boot-program-1]", ([userAgent, version]) => {
   expect(ignitionOf(userAgent)).toBe(version);
+});
+
+test("Ignition is old before it reads configurations of 3.4 [join-boot-program-2]", () => {
+  expect(["0.35", "1.99", "2.9", "2.14"].map(isOldIgnition)).toEqual([true, true, true, true]);
+  expect(["2.15", "2.20", "3.0", "10.1"].map(isOldIgnition)).toEqual([false, false, false, false]);
 });

@@ -7,12 +7,13 @@ import type { GoStruct, GoType } from "./kubelet-fields.ts";
  * that are always written. The same as decoding what `encodeGo` makes, at a fraction of the cost for large values.
  */
 export function asRead(value: Decoded, type: GoStruct): Decoded {
-  const members: [string, unknown][] = [];
-  for (const [name, member] of Object.entries(type.struct)) {
-    const read = readMember(value[name], member, type.always?.includes(name) === true);
-    if (read !== undefined) members.push([name, read]);
+  const members: Record<string, unknown> = {};
+  for (const name in type.struct) {
+    const member = type.struct[name];
+    const read = member && readMember(value[name], member, type.always?.includes(name) === true);
+    if (read !== undefined) members[name] = read;
   }
-  return Object.fromEntries(members);
+  return members;
 }
 
 /** @returns `undefined` for what is not set when it is read. */
@@ -35,9 +36,9 @@ function readMember(value: unknown, type: GoType, isAlways: boolean): unknown {
   return encodeScalar(value, type, isAlways) ?? undefined;
 }
 
-/** Whether items of a type are read as they are: texts, and lists of them. */
+/** Whether items of a type are read as they are: texts, lists of them, and true or false. */
 const isUnchanged = (type: GoType): boolean =>
-  type === "string" || (typeof type !== "string" && "list" in type && type.list === "string");
+  type === "string" || type === "bool" || (typeof type !== "string" && "list" in type && type.list === "string");
 
 /** Without a list of its keys: a map may have thousands. */
 function isEmptyMap(map: Decoded): boolean {

@@ -39,10 +39,13 @@ const below = (path: string, name: string) => (path === "" ? name : `${path}.${n
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** Whether a value is a text, or a list of texts, as its type says: most values by far, which decode to themselves. */
+/**
+ * Whether a value is a text, true or false, or a list of texts, as its type says: most values by far, which decode to
+ * themselves.
+ */
 const isPlain = (value: unknown, type: GoType): boolean =>
-  typeof value === "string"
-    ? type === "string"
+  typeof value === "string" || typeof value === "boolean"
+    ? type === (typeof value === "string" ? "string" : "bool")
     : typeof type !== "string" &&
       "list" in type &&
       type.list === "string" &&
@@ -73,17 +76,19 @@ function decodeValue(value: unknown, type: GoType, path: string, found: Findings
       ]),
     );
   }
-  const members: [string, unknown][] = [];
-  for (const [key, item] of Object.entries(value)) {
+  // Names of members are those of the type: none of them is a setter. Lists of structs may have thousands.
+  const members: Record<string, unknown> = {};
+  for (const key of Object.keys(value)) {
+    const item = value[key];
     const member = Object.hasOwn(type.struct, key) ? type.struct[key] : undefined;
     if (member === undefined) {
       found.unknown.push(below(path, key));
       continue;
     }
     const decoded = decodeValue(item, member, below(path, key), found);
-    if (decoded !== undefined) members.push([key, decoded]);
+    if (decoded !== undefined) members[key] = decoded;
   }
-  return Object.fromEntries(members);
+  return members;
 }
 
 /** The value of a member that is not set; `undefined`: a pointer. */

@@ -20,7 +20,7 @@ import {
 import { LineWriter } from "../../../test/support/line-writer.ts";
 import type { JournalLine } from "../../api/books/journal-line.ts";
 import { foldBook } from "../books/fold-book.ts";
-import { pastOf, noPast } from "../books/past.ts";
+import { type Past, pastOf, noPast } from "../books/past.ts";
 import { readBook } from "../books/read-book.ts";
 import { explainClusterOperator, explainMachineConfig, explainNode, explainPool } from "./explain.ts";
 import { explanationText } from "./explanation.ts";
@@ -623,6 +623,26 @@ describe("a pool is explained with cause and next action, with and without a sta
       "Served and not joined:\n  the machine 10.0.0.7 was given rendered-worker-2 at 2030-01-01T10:00:00Z and has not joined since",
     );
     expect(text.slice(text.indexOf("What to do:"))).toContain("Look at the machine's console");
+  });
+
+  test("machines that started from old boot images are named, with what to do [preview-explain-28]", () => {
+    const served = { pool: "worker", config: "rendered-worker-2", servedAt: Date.parse("2030-01-01T10:00:00Z") };
+    const booted = [
+      { ...served, requester: "10.0.0.7", ignition: "2.9", is: "joined", node: "a" },
+      { ...served, requester: "10.0.0.7", ignition: "2.9", is: "joined", node: "a" },
+      { ...served, requester: "10.0.0.8", ignition: "2.9", is: "overdue" },
+      { ...served, requester: "10.0.0.9", ignition: "0.35", is: "probable", node: "b" },
+      { ...served, requester: "10.0.0.1", ignition: "2.20", is: "joined", node: "c" },
+      { ...served, requester: "10.0.0.2", is: "joined", node: "d" },
+    ] as const;
+    const text = (past: Past) =>
+      explanationText(explainPool(clusterOf({ nodes: [node("a")] }), "worker", past) ?? expect.fail());
+    const said = text({ ...noPast, booted });
+    expect(said).toContain(
+      "Started from old boot images in the last week, as their requests say:\n  Ignition 0.35: probably b\n  Ignition 2.9: a, the machine 10.0.0.8\n",
+    );
+    expect(said.slice(said.indexOf("What to do:"))).toContain("from a boot image with Ignition 2.15 or later");
+    expect(text({ ...noPast, booted: booted.slice(4) })).toBe(text(noPast));
   });
 
   test("an image that was built after all is no trouble any more, nor one that goes first and is through [preview-explain-16]", () => {

@@ -25,11 +25,12 @@ import {
   renderRemedy,
   renderWait,
 } from "../pool/pool-queries.ts";
+import { isOldIgnition, recentIgnition } from "../join/boot-program.ts";
 import { lastWriterText } from "../config/changed-sources.ts";
 import { titleOfChange } from "../config/describe-diff.ts";
 import { diffConfigs } from "../config/diff-configs.ts";
 import { type ReadChapter, chapterLine } from "../books/book-text.ts";
-import { overdueText } from "../books/judge-joins.ts";
+import { type Join, overdueText } from "../books/judge-joins.ts";
 import {
   type Estimate,
   type Past,
@@ -134,6 +135,7 @@ function historyOf(past: Past): {
   const since = (text: string, at: string) => `${text === "" ? "" : `${text}, `}since ${at}`;
   const building = build?.state === "Open" ? [since(build.message ?? "", build.startedAt)] : [];
   const overdue = past.overdue ?? [];
+  const old = oldBootImages(past.booted ?? []);
   const failed =
     build?.state === "Closed" && build.outcome === "Failed"
       ? [since(build.message ?? "", build.endedAt ?? build.startedAt)]
@@ -144,6 +146,7 @@ function historyOf(past: Past): {
       ...section("Image cannot be built", failed),
       ...section("One machine goes first", canary === undefined ? [] : [since(canary.message ?? "", canary.startedAt)]),
       ...section("Served and not joined", overdue.map(overdueText)),
+      ...section("Started from old boot images in the last week, as their requests say", old),
     ],
     next: [
       ...(building.length === 0 ? [] : ["machines get the image when it is built"]),
@@ -152,8 +155,27 @@ function historyOf(past: Past): {
     todo: [
       ...(failed.length === 0 ? [] : [build?.next ?? reasonText("BuildFailed").next]),
       ...(overdue.length === 0 ? [] : [reasonText("JoinOverdue").next]),
+      ...(old.length === 0
+        ? []
+        : [
+            `start new machines of the pool from a boot image with Ignition ${recentIgnition} or later, such as that of the release: set it where these are made, as in their MachineSet (docs/boot-images.md); machines that have joined need nothing`,
+          ]),
     ],
   };
+}
+
+/** Machines of one Ignition that are named; more add nothing. */
+const mostNamed = 10;
+
+/** Machines whose configurations had to be converted for their boot images, by what they started with. */
+function oldBootImages(booted: readonly Join[]): readonly string[] {
+  const machines = new Map<string, Set<string>>();
+  for (const { ignition, is, node, requester } of booted) {
+    if (ignition === undefined || !isOldIgnition(ignition)) continue;
+    const name = is === "joined" ? node : is === "probable" ? `probably ${node}` : undefined;
+    machines.set(ignition, (machines.get(ignition) ?? new Set()).add(name ?? `the machine ${requester}`));
+  }
+  return [...machines].map(([ignition, names]) => `Ignition ${ignition}: ${listText([...names], mostNamed)}`).sort();
 }
 
 /** The inputs of the sections of a pool's explanation. */
