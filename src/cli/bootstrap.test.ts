@@ -440,17 +440,17 @@ describe("mco controller bootstrap", () => {
     {
       title: "a MachineConfig that no machine could follow",
       list: [settings, config("99-bad", "worker", files({ "etc/relative": "x" }))],
-      says: /001\.yaml:1: spec\.config\.storage\.files\[0\]\.path: MachineConfig 99-bad: /,
+      says: /001\.yaml:1:\d+: spec\.config\.storage\.files\[0\]\.path: MachineConfig 99-bad: /,
     },
     {
       title: "a field of the wrong type",
       list: [settings, config("99-bad", "worker", { fips: "yes" })],
-      says: /001\.yaml:1: spec\.fips: MachineConfig 99-bad: /,
+      says: /001\.yaml:1:\d+: spec\.fips: MachineConfig 99-bad: /,
     },
     {
       title: "a selector that selects everything",
       list: [settings, { ...infra, spec: { ...infra.spec, nodeSelector: {} } }],
-      says: /001\.yaml:1: spec\.nodeSelector: MachineConfigPool infra: is empty and would select every node; name a label/,
+      says: /001\.yaml:1:\d+: spec\.nodeSelector: MachineConfigPool infra: is empty and would select every node; name a label/,
     },
     {
       title: "two objects of one name",
@@ -501,7 +501,7 @@ describe("mco controller bootstrap", () => {
     expect(code).toBe(1);
     const { problems, ...rest } = JSON.parse(out) as { problems: { place: string; reason: string }[] };
     expect(rest).toMatchObject({ apiVersion: "cli.mco/v1", kind: "Bootstrap", verdict: "refused" });
-    expect(problems.map(({ place }) => place.slice(from.length + 1))).toEqual(["001.yaml:1", "zzz.yaml:2"]);
+    expect(problems.map(({ place }) => place.slice(from.length + 1))).toEqual(["001.yaml:1:244", "zzz.yaml:2:1"]);
   });
 
   test("folders that are not named are a matter of usage [cli-bootstrap-9]", async () => {

@@ -19,7 +19,7 @@ import { exitCodes } from "./exit-codes.ts";
 import { lineFolder } from "./folder-store.ts";
 import { linesIn } from "./hand-over.ts";
 import { judgeManifest, kindsToJudge } from "./judge-manifest.ts";
-import { documentOf, readDocuments } from "./manifests.ts";
+import { documentOf, placeText, readDocuments } from "./manifests.ts";
 import { version } from "./version.ts";
 import { createReport } from "../kube/report.ts";
 import { silentLogger } from "../ports/logger.ts";
@@ -58,9 +58,9 @@ export async function bootstrap(
       return [];
     }
     if (document.verdict === "refused") {
-      const { line, reason, remedy } = document;
+      const { position, reason, remedy } = document;
       problems.push({
-        place: line === undefined ? at : `${document.place.file}:${line}`,
+        place: position === undefined ? at : placeText(document.place, position),
         path: "",
         reason,
         ...(remedy === undefined ? {} : { remedy }),
@@ -73,8 +73,8 @@ export async function bootstrap(
     // As the API server would store it: dropped and defaulted fields change the rendered name.
     const { stored, problems: found } = judgeManifest(manifest, served);
     for (const { severity, path, reason, remedy } of found) {
-      const line = document.lineOf(path);
-      const place = line === undefined ? at : `${document.place.file}:${line}`;
+      const position = document.positionOf(path);
+      const place = position === undefined ? at : placeText(document.place, position);
       const problem = {
         place,
         path,

@@ -3,11 +3,35 @@ export interface CommandModule {
   run(args: readonly string[]): Promise<number>;
 }
 
+/** What a word on the command line names: what a shell offers in its place. */
+export type WordKind =
+  | "pool"
+  | "node"
+  | "machineConfig"
+  | "build"
+  | "token"
+  | "boundName"
+  | "osImageStream"
+  /** `pool/worker`, `node/worker-0`, `mc/00-worker` */
+  | "subject"
+  | "book"
+  /** What a configuration holds. */
+  | "path"
+  | "unit"
+  | "kernelArgument"
+  | "user"
+  | "file"
+  | "folder"
+  /** One of these words. */
+  | readonly string[];
+
 export interface Flag {
   /** `--dir`, or `-f`. */
   readonly flag: string;
   /** Name of its value; absent for a switch. */
   readonly value?: string;
+  /** What the value names; absent: its name says so (`FILE`, `FOLDER`, `DIR`, `POOL`), or nothing is offered. */
+  readonly takes?: WordKind;
   readonly text: string;
 }
 
@@ -18,6 +42,10 @@ export interface Command {
   readonly usage: readonly string[];
   /** Words among the arguments: verbs and placeholders. */
   readonly words?: readonly { readonly word: string; readonly text: string }[];
+  /** What its words name, in order; the last one stands for all that follow. */
+  readonly takes?: readonly WordKind[];
+  /** Its verbs, each with what the words behind it name. */
+  readonly verbs?: Readonly<Record<string, readonly WordKind[]>>;
   readonly flags?: readonly Flag[];
   readonly notes?: readonly string[];
   /** In the order in which a reader looks for them; 64 (usage) is implied. */
@@ -47,6 +75,7 @@ export const commands: Readonly<Record<string, Command>> = {
       {
         flag: "--api-server",
         value: "K",
+        takes: ["embedded", "kubernetes"],
         text: "API server to run: embedded (default), or kubernetes for the released etcd, kube-apiserver, kube-controller-manager and kube-scheduler, built by 'hack/kubernetes build'",
       },
       { flag: "--apply", value: "FOLDER", text: "manifests to apply once the cluster is up" },
@@ -87,6 +116,7 @@ export const commands: Readonly<Record<string, Command>> = {
     summary:
       "Explain the state of a pool, machine, MachineConfig or any other object of the suite: why, what comes next, and what to do",
     usage: ["pool/NAME | node/NAME | mc/NAME | KIND/NAME … [flags]"],
+    takes: ["subject"],
     flags: [
       { flag: "--json", text: "print one JSON object: reason, sections, next steps, remedies" },
       directory,
@@ -106,6 +136,7 @@ export const commands: Readonly<Record<string, Command>> = {
     summary:
       "Read the history of a node, pool, build or the cluster in chapters: each step, its duration, the result, the reason, and what to do",
     usage: ["[node/NAME | pool/NAME | build/NAME | cluster] [flags]"],
+    takes: ["book"],
     flags: [
       { flag: "--chapter", value: "N", text: "print one chapter with every line and detail" },
       { flag: "--follow", text: "also print new lines as they are reported, until interrupted" },
@@ -135,6 +166,7 @@ export const commands: Readonly<Record<string, Command>> = {
     summary:
       "Draw how long things took: one row for each machine of a pool, or for each step of a machine's latest chapters",
     usage: ["pool/NAME | node/NAME | build/NAME | cluster [flags]"],
+    takes: ["book"],
     flags: [
       {
         flag: "--since",
@@ -158,8 +190,13 @@ export const commands: Readonly<Record<string, Command>> = {
     flags: [
       { flag: "--json", text: "print the forecast as JSON" },
       { flag: "-f", value: "FILE", text: "manifests to apply ('-' reads standard input)" },
-      { flag: "--delete", value: "NAME", text: "a MachineConfig to delete" },
-      { flag: "--os-stream", value: "NAME", text: "an OS image stream for the pools; says what would break and why" },
+      { flag: "--delete", value: "NAME", takes: "machineConfig", text: "a MachineConfig to delete" },
+      {
+        flag: "--os-stream",
+        value: "NAME",
+        takes: "osImageStream",
+        text: "an OS image stream for the pools; says what would break and why",
+      },
       { flag: "--pool", value: "POOL", text: "with --os-stream: one pool instead of all of them" },
       {
         flag: "--from",
@@ -181,14 +218,20 @@ export const commands: Readonly<Record<string, Command>> = {
     kind: "people",
     summary: "Render pools from manifests or from the cluster, with the same names as on the cluster",
     usage: ["[POOL …] [flags]"],
+    takes: ["pool"],
     flags: [
-      { flag: "--pool", value: "NAME", text: "only this pool" },
+      { flag: "--pool", value: "NAME", takes: "pool", text: "only this pool" },
       {
         flag: "-f",
         value: "FILE",
         text: "manifests to use instead of the cluster: MachineConfigs, MachineConfigPools, the ControllerConfig; if they contain no pools, the default pools master and worker",
       },
-      { flag: "-o", value: "FORM", text: "print the rendered MachineConfigs, including secrets" },
+      {
+        flag: "-o",
+        value: "FORM",
+        takes: ["name", "yaml", "json"],
+        text: "print the rendered MachineConfigs, including secrets",
+      },
       { flag: "--json", text: "print names, members and warnings as JSON" },
       directory,
       kubeconfig,
@@ -203,6 +246,7 @@ export const commands: Readonly<Record<string, Command>> = {
     kind: "people",
     summary: "Compare two configurations, two folders of manifests, or a folder and the cluster",
     usage: ["A B [flags]", "FOLDER [flags]"],
+    takes: ["machineConfig"],
     words: [
       {
         word: "A, B",
@@ -213,7 +257,7 @@ export const commands: Readonly<Record<string, Command>> = {
     flags: [
       { flag: "--json", text: "print one JSON object" },
       { flag: "-f", value: "FILE", text: "manifests to use instead of the cluster" },
-      { flag: "--pool", value: "NAME", text: "only this pool" },
+      { flag: "--pool", value: "NAME", takes: "pool", text: "only this pool" },
       directory,
       kubeconfig,
     ],
@@ -230,10 +274,17 @@ export const commands: Readonly<Record<string, Command>> = {
   validate: {
     kind: "people",
     summary: "Report every problem in manifests with file, field, reason and remedy; needs no cluster",
-    usage: ["FILE|FOLDER … [--json]"],
+    usage: ["FILE|FOLDER … [flags]"],
+    takes: ["file"],
     words: [{ word: "FILE", text: "manifests; '-' reads standard input" }],
     flags: [
       { flag: "-f", value: "FILE", text: "manifests, same as an argument without a flag" },
+      {
+        flag: "--format",
+        value: "FORM",
+        takes: ["text", "json", "github", "gitlab", "sarif", "junit"],
+        text: "text (default); json, as --json; github: annotations of a workflow; gitlab: a report of code quality; sarif: SARIF 2.1.0; junit: one test for each document",
+      },
       { flag: "--json", text: "print one JSON object" },
     ],
     exitCodes: [
@@ -246,14 +297,20 @@ export const commands: Readonly<Record<string, Command>> = {
     kind: "people",
     summary: "Show which MachineConfig sets a file, unit, kernel argument, user or field, and what it overrides",
     usage: ["PATH [flags]", "--unit NAME | --karg ARGUMENT | --user NAME | --field NAME [flags]"],
+    takes: ["path"],
     words: [{ word: "PATH", text: "path of a file, folder, link, unit file or drop-in on machines" }],
     flags: [
-      { flag: "--unit", value: "NAME", text: "a systemd unit" },
-      { flag: "--user", value: "NAME", text: "a user account" },
+      { flag: "--unit", value: "NAME", takes: "unit", text: "a systemd unit" },
+      { flag: "--user", value: "NAME", takes: "user", text: "a user account" },
       { flag: "--json", text: "print one JSON object" },
-      { flag: "--karg", value: "A", text: "a kernel argument, or its name, such as console" },
-      { flag: "--field", value: "NAME", text: "osImageURL, kernelType, fips, extensions, …" },
-      { flag: "--pool", value: "NAME", text: "only this pool" },
+      { flag: "--karg", value: "A", takes: "kernelArgument", text: "a kernel argument, or its name, such as console" },
+      {
+        flag: "--field",
+        value: "NAME",
+        takes: ["osImageURL", "kernelType", "fips", "extensions"],
+        text: "osImageURL, kernelType, fips, extensions, …",
+      },
+      { flag: "--pool", value: "NAME", takes: "pool", text: "only this pool" },
       { flag: "-f", value: "FILE", text: "manifests to use instead of the cluster" },
       directory,
       kubeconfig,
@@ -277,6 +334,16 @@ export const commands: Readonly<Record<string, Command>> = {
       "prune [--dry-run] [flags]",
       "rollback POOL [flags]",
     ],
+    verbs: {
+      status: ["pool"],
+      start: ["pool"],
+      retry: ["pool"],
+      logs: ["build"],
+      explain: ["pool"],
+      plan: ["pool"],
+      prune: [],
+      rollback: ["pool"],
+    },
     words: [
       { word: "status", text: "pools that boot images, each with its current build" },
       { word: "start POOL", text: "rebuild the image; --wait reports progress until the build ends" },
@@ -303,7 +370,7 @@ export const commands: Readonly<Record<string, Command>> = {
       { flag: "--json", text: "print one JSON object" },
       { flag: "--wait", text: "with start: report until the build ends" },
       { flag: "--follow", text: "with logs: until the build ends" },
-      { flag: "--step", value: "STEP", text: "with logs: one step only, build or push" },
+      { flag: "--step", value: "STEP", takes: ["build", "push"], text: "with logs: one step only, build or push" },
       { flag: "--tail", value: "N", text: "with logs: the last N lines" },
       { flag: "--dry-run", text: "with prune: only show what would be marked" },
       directory,
@@ -329,6 +396,7 @@ export const commands: Readonly<Record<string, Command>> = {
       "reboot NAME [flags]",
       "power-cut NAME [flags]",
     ],
+    verbs: { list: [], add: ["pool"], fail: ["node"], recover: ["node"], reboot: ["node"], "power-cut": ["node"] },
     flags: [directory, { flag: "--json", text: "print one JSON object" }],
     load: () => import("./commands/host.ts"),
   },
@@ -336,6 +404,7 @@ export const commands: Readonly<Record<string, Command>> = {
     kind: "people",
     summary: "Manage what nodes are bound to: the key that a name belongs to, and the addresses of its machine",
     usage: ["list [flags]", "release NAME … [flags]", "address NAME HOST … [flags]"],
+    verbs: { list: [], release: ["boundName"], address: ["boundName"] },
     words: [
       { word: "list", text: "list the bound names with pool, expiry and addresses" },
       {
@@ -355,6 +424,7 @@ export const commands: Readonly<Record<string, Command>> = {
     kind: "people",
     summary: "Manage provisioning tokens, which let machines fetch a pool's configuration and join",
     usage: ["create --pool POOL [flags]", "list [flags]", "revoke ID … [flags]"],
+    verbs: { create: [], list: [], revoke: ["token"] },
     words: [
       { word: "create", text: "create a token and print it; it cannot be read again" },
       {
@@ -391,6 +461,22 @@ export const commands: Readonly<Record<string, Command>> = {
       { code: "1", means: "the pool or token does not exist" },
     ],
     load: () => import("./commands/token.ts"),
+  },
+  completion: {
+    kind: "people",
+    summary: "Print a script with which a shell completes commands, flags, and names of the cluster",
+    usage: ["bash|zsh|fish", "candidates -- WORD …"],
+    verbs: { bash: [], zsh: [], fish: [] },
+    words: [
+      { word: "bash", text: "source <(mco completion bash)" },
+      { word: "zsh", text: "source <(mco completion zsh), after compinit" },
+      { word: "fish", text: "mco completion fish | source" },
+      {
+        word: "candidates",
+        text: "what these scripts ask: what the last word may become, each with what it is; a cluster that does not answer within a second gives no names",
+      },
+    ],
+    load: () => import("./commands/completion.ts"),
   },
   version: {
     kind: "people",

@@ -67,12 +67,12 @@ export function errorsOfShape(manifest: Manifest, served: JudgedKind): readonly 
  */
 export function readSoundManifests(paths: readonly string[]): readonly Manifest[] {
   const kinds = kindsToJudge();
-  return documentsToUse(paths).map(({ manifest, place, lineOf }) => {
+  return documentsToUse(paths).map(({ manifest, place, positionOf }) => {
     const served = kinds(manifest.apiVersion, manifest.kind);
     const [error] = served === undefined ? [] : errorsOfShape(manifest, served);
     if (error === undefined) return manifest;
     const reason = `${manifest.kind}/${manifest.metadata.name}: ${error.path}: ${error.reason}`;
-    throw invalidManifest({ place, reason, line: lineOf(error.path) });
+    throw invalidManifest({ place, reason, position: positionOf(error.path) });
   });
 }
 

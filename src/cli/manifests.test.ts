@@ -42,19 +42,24 @@ describe("parseDocuments", () => {
     expect([first, second, third].map((document) => document?.place.document)).toEqual([1, 2, 3]);
   });
 
-  test("lines of fields are found, of those within a List too", () => {
+  test("places of fields are found, of those within a List too", () => {
     const [, second] = parseDocuments(
       "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: A, metadata: {name: a}}\n- apiVersion: v1\n  kind: B\n  metadata:\n    name: b\n  spec:\n    list:\n    - x\n    - y\n",
       "f.yaml",
     );
     expect(
       second?.verdict === "read" && [
-        second.lineOf("spec.list[1]"),
-        second.lineOf("spec.list[1].none"),
-        second.lineOf("kind"),
-        second.lineOf(""),
+        second.positionOf("spec.list[1]"),
+        second.positionOf("spec.list[1].none"),
+        second.positionOf("kind"),
+        second.positionOf(""),
       ],
-    ).toEqual([12, 12, 6, 5]);
+    ).toEqual([
+      { line: 12, column: 7 },
+      { line: 12, column: 7 },
+      { line: 6, column: 9 },
+      { line: 5, column: 3 },
+    ]);
   });
 
   test.for([

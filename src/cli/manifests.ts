@@ -20,14 +20,19 @@ export interface Place {
   readonly document: number;
 }
 
+/** Where something begins in a file; both count from 1. */
+export interface Position {
+  readonly line: number;
+  readonly column: number;
+}
+
 export type ReadDocument =
   | {
       readonly verdict: "read";
       readonly place: Place;
       readonly manifest: Manifest;
-      /** Line of a field (`spec.config.storage.files[2].mode`), or of the nearest field around it. */ lineOf(
-        path: string,
-      ): number | undefined;
+      /** Where the value of a field (`spec.config.storage.files[2].mode`) begins, or that of the nearest field around it. */
+      positionOf(path: string): Position | undefined;
     }
   /** No manifest, and no mistake: the commands do without it. */
   | { readonly verdict: "leftAside"; readonly place: Place; readonly reason: string; readonly remedy: string }
@@ -36,7 +41,7 @@ export type ReadDocument =
       readonly place: Place;
       readonly reason: string;
       readonly remedy?: string;
-      readonly line?: number;
+      readonly position?: Position;
     };
 
 /** No API server accepts an object of this size. */
@@ -90,11 +95,15 @@ export function readDocuments(paths: readonly string[]): readonly ReadDocument[]
  * and aliases are limited: a text that exceeds a limit is refused.
  */
 export function parseDocuments(text: string, file: string): readonly ReadDocument[] {
-  const refusal = (document: number, reason: string, line?: number): ReadDocument => ({
+  const refusal = (
+    document: number,
+    reason: string,
+    at?: { readonly line: number; readonly col: number },
+  ): ReadDocument => ({
     verdict: "refused",
     place: { file, document },
     reason,
-    ...(line === undefined ? {} : { line }),
+    ...positionField(at === undefined ? undefined : { line: at.line, column: at.col }),
   });
   const tooDeep = `it nests deeper than ${maxDepth} levels`;
   // Brackets nest in a text as long as it is deep: the parser would recurse before the depth can be checked.
@@ -124,7 +133,7 @@ export function parseDocuments(text: string, file: string): readonly ReadDocumen
         refusal(
           at,
           error.message.includes("call stack") ? tooDeep : (error.message.split("\n")[0] ?? ""),
-          error.linePos?.[0].line,
+          error.linePos?.[0],
         ),
       ];
     let value: unknown;
@@ -148,7 +157,7 @@ export function parseDocuments(text: string, file: string): readonly ReadDocumen
     if (depthOf(value) > maxDepth) return [refusal(at, tooDeep)];
     const place = { file, document: at };
     return objectsIn(value).map(({ object, path: base }): ReadDocument => {
-      const lineOf = (path: string) => lineIn(document, lines, [...base, ...stepsOf(path)]);
+      const positionOf = (path: string) => positionIn(document, lines, [...base, ...stepsOf(path)]);
       if (isKustomization(object, file))
         return {
           verdict: "leftAside",
@@ -161,14 +170,14 @@ export function parseDocuments(text: string, file: string): readonly ReadDocumen
           verdict: "refused",
           place,
           reason: "apiVersion, kind and metadata.name are required",
-          ...lineField(lineIn(document, lines, base)),
+          ...positionField(positionIn(document, lines, base)),
         };
-      return { verdict: "read", place, manifest: object, lineOf };
+      return { verdict: "read", place, manifest: object, positionOf };
     });
   });
 }
 
-const lineField = (line: number | undefined) => (line === undefined ? {} : { line });
+const positionField = (position: Position | undefined) => (position === undefined ? {} : { position });
 
 function nestsTooDeep(text: string): boolean {
   let [depth, quote] = [0, ""];
@@ -238,14 +247,16 @@ const stepsOf = (path: string): readonly (string | number)[] =>
     index === undefined ? (name ?? "") : Number(index),
   );
 
-function lineIn(
+function positionIn(
   document: Document.Parsed,
   lines: LineCounter,
   steps: readonly (string | number)[],
-): number | undefined {
+): Position | undefined {
   for (let length = steps.length; length >= 0; length--) {
     const node: unknown = length === 0 ? document.contents : document.getIn(steps.slice(0, length), true);
-    if (isNode(node) && node.range !== undefined && node.range !== null) return lines.linePos(node.range[0]).line;
+    if (!isNode(node) || node.range === undefined || node.range === null) continue;
+    const { line, col: column } = lines.linePos(node.range[0]);
+    return { line, column };
   }
   return undefined;
 }
@@ -275,6 +286,10 @@ export function documentsToUse(
   });
 }
 
+/** `file.yaml:3:5`, which editors open. */
+export const placeText = ({ file }: Pick<Place, "file">, position: Position | undefined): string =>
+  position === undefined ? file : `${file}:${position.line}:${position.column}`;
+
 /** `document 2`; nothing where the file as a whole is meant. */
 export const documentOf = ({ document }: Place): readonly string[] => (document === 0 ? [] : [`document ${document}`]);
 
@@ -282,16 +297,16 @@ export const documentOf = ({ document }: Place): readonly string[] => (document 
 export const invalidManifest = ({
   place,
   reason,
-  line,
+  position,
 }: {
   readonly place: Place;
   readonly reason: string;
-  readonly line?: number | undefined;
+  readonly position?: Position | undefined;
 }): McoError =>
   new McoError(
     "MCO_MANIFEST_INVALID",
     { ...place, problem: reason },
-    { message: `${[`${place.file}${line === undefined ? "" : `:${line}`}`, ...documentOf(place), reason].join(": ")}` },
+    { message: `${[placeText(place, position), ...documentOf(place), reason].join(": ")}` },
   );
 
 /** Kinds that a server offers, by `apiVersion/kind`. */

@@ -314,7 +314,7 @@ metadata: {name: a, labels: {${labels.role}: worker}}
       [5, 28, "error", "metadata.name"],
     ]);
     expect(problems[0]?.remedy).toBe("one of default, realtime, 64k-pages");
-    expect((await mco("validate", path)).out).toContain(`${path}:5: error: MachineConfig/a: spec.kernelType: `);
+    expect((await mco("validate", path)).out).toContain(`${path}:5:15: error: MachineConfig/a: spec.kernelType: `);
   });
 
   test("violations of the API server's schema are reported too", async () => {

@@ -62,7 +62,7 @@ describe("paths that no disk can hold", () => {
     const { validate, plan } = await judge(above, below);
     expect(validate.code).toBe(1);
     expect(validate.out).toContain(
-      `1.yaml:9: error: MachineConfig/71-worker-below: spec.config.storage.files[0].path: ${reason}; give one of the two another path, or take it out`,
+      `1.yaml:9:16: error: MachineConfig/71-worker-below: spec.config.storage.files[0].path: ${reason}; give one of the two another path, or take it out`,
     );
     expect(validate.out).toContain("2 documents: 1 error, 0 warnings");
     expect(plan.code).toBe(1);
@@ -179,7 +179,7 @@ spec:
       machineConfig("50-infra-file", storage(file("/etc/infra.conf")), "infra"),
     );
     expect(validate.out).toContain(
-      `1.yaml:5: error: MachineConfigPool/gpu: spec.machineConfigSelector: a pool of your own builds on the worker pool, and must select the MachineConfigs of ${key} worker, for example by matchExpressions {key: ${key}, operator: In, values: [worker, <pool>]}`,
+      `1.yaml:5:26: error: MachineConfigPool/gpu: spec.machineConfigSelector: a pool of your own builds on the worker pool, and must select the MachineConfigs of ${key} worker, for example by matchExpressions {key: ${key}, operator: In, values: [worker, <pool>]}`,
     );
     expect(validate.out).toContain("3 documents: 1 error, 0 warnings");
     expect(plan.out).toContain("refused: MachineConfigPool/gpu: spec.machineConfigSelector: a pool of your own");
@@ -397,7 +397,7 @@ describe("other kinds of files", () => {
     const validate = await mco("validate", typed.folder);
     expect(validate.code).toBe(0);
     expect(validate.out).toContain(
-      "kustomization.yaml:1: warning: document 1: it is a Kustomization and was not looked at: what it changes in other files does not count here; give the output of kustomize build by standard input",
+      "kustomization.yaml:1:1: warning: document 1: it is a Kustomization and was not looked at: what it changes in other files does not count here; give the output of kustomize build by standard input",
     );
     expect(validate.out).toContain("2 documents: 0 errors, 1 warning");
     const plan = await mco("plan", "--offline", "-f", typed.folder);

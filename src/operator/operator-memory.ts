@@ -36,6 +36,8 @@ export interface OperatorMemory {
   rightsCurrentSince: number | undefined;
   /** Whether the cluster had a machine API then. */
   hadMachineApi: boolean;
+  /** User data of the installer that trusts these authorities, by the name of its Secret, and when it was read (monotonic). */
+  readonly installedUserData: Map<string, { readonly authorities: string; readonly at: number }>;
   /** Since when the API server refuses to show roles, by the monotonic clock. */
   rightsRefusedSince: number | undefined;
   /** The NetworkPolicy of earlier versions, which allows all outgoing traffic, is gone. */
@@ -61,6 +63,7 @@ export const operatorMemory = (): OperatorMemory => ({
   credentials: undefined,
   rightsCurrentSince: undefined,
   hadMachineApi: false,
+  installedUserData: new Map(),
   rightsRefusedSince: undefined,
   isRetiredNetworkPolicyGone: false,
   areRetiredPoliciesGone: false,

@@ -12,6 +12,7 @@ import {
   signers,
 } from "../api/names.ts";
 import type { KubeObject } from "../api/schema/object.ts";
+import { installedUserData } from "../core/join/installed-user-data.ts";
 import { mergedRegistryCa } from "../core/render/controller-config-of.ts";
 import {
   buildNetworkPolicy,
@@ -419,8 +420,10 @@ export const operatorRights = (): readonly KubeObject[] => manifestsOf(operator)
 
 /** What the operator does in the namespace of the machine API. */
 const operatorAtMachineApi: readonly Rule[] = [
-  // User data of each pool: administrators choose the names of pools. It reads none.
+  // User data of each pool: administrators choose the names of pools. Of Secrets it reads the installer's user data, whose
+  // authority it renews.
   rule("", ["secrets"], apply),
+  rule("", ["secrets"], ["get"], installedUserData),
   rule(rbac, ["roles", "rolebindings"], ["get"], [objects.operator, objects.controller]),
 ];
 
@@ -429,12 +432,7 @@ const controllerAtMachineApi: readonly Rule[] = [
   // Their boot images.
   rule("machine.openshift.io", ["machinesets"], ["patch"]),
   // User data of the installer, which the boot images of the release must be able to read.
-  rule(
-    "",
-    ["secrets"],
-    ["get", "patch"],
-    ["master", "worker", "arbiter"].map((role) => `${role}-user-data`),
-  ),
+  rule("", ["secrets"], ["get", "patch"], installedUserData),
 ];
 
 /**

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { installed, lookedAgain, startOperator, until } from "../../test/support/operator-harness.ts";
 import { ClusterOperator } from "../api/foreign/cluster-operator.ts";
-import { type Secret, kubernetes } from "../api/foreign/kubernetes.ts";
+import { type ConfigMap, type Secret, kubernetes } from "../api/foreign/kubernetes.ts";
 import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { MachineConfiguration } from "../api/kinds/machine-configuration.ts";
 import { annotations, labels, machineNamespace, namespace, objects } from "../api/names.ts";
@@ -132,5 +132,128 @@ describe("user data for the machine API", () => {
     await kube.delete(kubernetes.Secret, { name: "master-user-data-managed", namespace: machineNamespace });
     await userDataOf(kube, "master", (text) => text.includes(`https://${address}/config/master`));
     await healthy(kube);
+  });
+
+  test.for<[string, Partial<Secret>, string]>([
+    ["is immutable", { immutable: true, type: "Opaque" }, "field is immutable"],
+    ["has another type", { type: "example.com/user-data" }, "type: Invalid value"],
+  ])(
+    "says why a Secret that %s keeps its user data, and makes it when it is deleted [operator-user-data-4]",
+    async ([, kept, says]) => {
+      const { kube } = await startOperator(async (admin) => {
+        await machineApi(admin);
+        await admin.apply(
+          kubernetes.Secret,
+          {
+            metadata: { name: "worker-user-data-managed", namespace: machineNamespace },
+            data: { userData: btoa("[]") },
+            ...kept,
+          },
+          // What the reference's operator wrote is taken over by force.
+          { owner: "machine-config-operator" },
+        );
+      });
+      await installed(kube);
+      await atAddress(kube);
+      await userDataOf(kube, "master", (text) => text.includes(`https://${address}/config/master`));
+      const message = await degraded(kube, "UserDataFailed");
+      expect(message).toContain(
+        `the Secret ${machineNamespace}/worker-user-data-managed does not hold the user data of this version, since the API server refuses it`,
+      );
+      expect(message).toContain(says);
+      expect(message).toContain("delete the Secret, and the operator makes it");
+      await kube.delete(kubernetes.Secret, { name: "worker-user-data-managed", namespace: machineNamespace });
+      await userDataOf(kube, "worker", (text) => text.includes(`https://${address}/config/worker`));
+      await healthy(kube);
+    },
+  );
+
+  const installers = (name: string, userData: unknown, more: Partial<Secret> = {}): Secret => ({
+    apiVersion: "v1",
+    kind: "Secret",
+    metadata: { name, namespace: machineNamespace },
+    data: { userData: btoa(JSON.stringify(userData)) },
+    ...more,
+  });
+  const trusting = (...texts: readonly string[]) => ({
+    ignition: {
+      version: "3.2.0",
+      config: { merge: [{ source: `https://${address}/config/worker` }] },
+      security: { tls: { certificateAuthorities: texts.map((text) => ({ source: encodeDataUrl(text) })) } },
+    },
+  });
+  const authorityOf = async (kube: KubeClient): Promise<string> => {
+    const isThere = ({ data }: ConfigMap) => data?.["ca-bundle.crt"] !== undefined;
+    const { data } = await until(kube, kubernetes.ConfigMap, { name: objects.configServerCa, namespace }, isThere);
+    return data?.["ca-bundle.crt"] ?? "";
+  };
+  const installersUserData = (kube: KubeClient, name: string, authority: string) =>
+    until(
+      kube,
+      kubernetes.Secret,
+      { name, namespace: machineNamespace },
+      ({ data }) => atob(data?.["userData"] ?? "") === JSON.stringify(trusting(authority)),
+    );
+
+  test("that the installer made follows the authority, by the operator's own rights [operator-user-data-5]", async () => {
+    const { kube } = await startOperator(
+      async (admin) => {
+        await machineApi(admin);
+        for (const name of ["master-user-data", "worker-user-data", "windows-user-data"])
+          await admin.create(kubernetes.Secret, installers(name, trusting("the installer's")));
+      },
+      { account: operatorAccount },
+    );
+    await installed(kube);
+    await atAddress(kube);
+    const authority = await authorityOf(kube);
+    await installersUserData(kube, "worker-user-data", authority);
+    await installersUserData(kube, "master-user-data", authority);
+    await kube.patch(
+      kubernetes.ConfigMap,
+      { name: objects.configServerCa, namespace },
+      { type: "merge", body: { data: { "ca-bundle.crt": "another" } } },
+    );
+    await installersUserData(kube, "worker-user-data", "another");
+    await installersUserData(kube, "windows-user-data", "the installer's");
+    const renewed = (await kube.list(kubernetes.Event, {})).items.filter(({ reason }) => reason === "UserDataRenewed");
+    expect(renewed.map(({ involvedObject }) => involvedObject.name)).toContain("worker-user-data");
+  });
+
+  test("of the installer that is not understood stays, with the remedy in the condition, and others do not wait [operator-user-data-6]", async () => {
+    const { kube } = await startOperator(
+      async (admin) => {
+        await machineApi(admin);
+        await admin.create(kubernetes.Secret, installers("arbiter-user-data", trusting("fixed"), { immutable: true }));
+        await admin.create(kubernetes.Secret, installers("master-user-data", trusting("one", "two")));
+        await admin.create(kubernetes.Secret, installers("worker-user-data", trusting("the installer's")));
+      },
+      { account: operatorAccount },
+    );
+    await installed(kube);
+    await atAddress(kube);
+    await installersUserData(kube, "worker-user-data", await authorityOf(kube));
+    const message = await degraded(kube, "InstalledUserDataFailed");
+    expect(message).toContain(
+      `the Secret ${machineNamespace}/master-user-data does not trust the present authorities of the config server and is left as it is, since its userData names 2 authorities, and not one`,
+    );
+    expect(message).toContain(
+      `the Secret ${machineNamespace}/arbiter-user-data does not trust the present authorities of the config server, since the API server refuses the change`,
+    );
+    await kube.delete(kubernetes.Secret, { name: "arbiter-user-data", namespace: machineNamespace });
+    // As the message says.
+    await kube.patch(
+      kubernetes.Secret,
+      { name: "master-user-data", namespace: machineNamespace },
+      { type: "merge", body: { metadata: { labels: { [labels.managedUserData]: "" } } } },
+    );
+    await healthy(kube);
+    const { data } = await until(
+      kube,
+      kubernetes.Secret,
+      { name: "master-user-data", namespace: machineNamespace },
+      () => true,
+    );
+    expect(JSON.parse(atob(data?.["userData"] ?? ""))).toEqual(trusting("one", "two"));
   });
 });

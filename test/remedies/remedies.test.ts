@@ -11,6 +11,7 @@ import { nodePlaces } from "../../src/core/pool/pool-queries.ts";
 import { waitReasons } from "../../src/core/pool/rollout-holds.ts";
 import { root } from "../guards/source-files.ts";
 import { updatedPool } from "../support/control-plane-harness.ts";
+import { bootImageRows } from "./boot-image-rows.ts";
 import { bookRows, healthPairs, healthRows, healthTexts } from "./health-rows.ts";
 import { failureRows, imageKindRows, imageWaitRows, someFailureRows, upgradeRows } from "./image-rows.ts";
 import { codeTexts, machineRows } from "./machine-rows.ts";
@@ -27,6 +28,7 @@ const rows = [
   ...healthRows,
   ...bookRows,
   ...objectRows,
+  ...bootImageRows,
 ];
 const texts = [...healthTexts, ...codeTexts, ...objectTexts];
 

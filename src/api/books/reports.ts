@@ -127,6 +127,7 @@ export const notices = {
   // operator
   OperatorDegraded: "Warning",
   OperatorVersionChanged: "Normal",
+  UserDataRenewed: "Normal",
   // os-builder
   BuildAttached: "Normal",
   BuildBuilding: "Normal",

@@ -2,30 +2,28 @@ import type { Problem } from "../../ignition/problem.ts";
 import { problemsTogether } from "../../core/preview/judge-together.ts";
 import { registryManifestProblems } from "../../core/preview/judge-registries.ts";
 import { objectNameOf } from "../../core/runtime/registry-objects.ts";
-import { readArguments, usageError } from "../arguments.ts";
+import { didYouMean, readArguments, usageError } from "../arguments.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { judgeByPolicies } from "../judge-by-policies.ts";
 import { judgeManifest, kindsToJudge } from "../judge-manifest.ts";
-import { type Manifest, documentOf, readDocuments } from "../manifests.ts";
+import { type Manifest, readDocuments } from "../manifests.ts";
 import { processIo } from "../io.ts";
-
-/** A problem with where it stands. */
-interface Finding extends Problem {
-  readonly file: string;
-  readonly document: number;
-  readonly line?: number;
-  /** `MachineConfig/99-worker-chrony`, `ImagePolicy/namespace/name` */
-  readonly object?: string;
-}
+import { type Finding, type ValidationFormat, validationFormats } from "../validation-formats.ts";
 
 export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = readArguments(
     args,
-    { filename: { type: "string", short: "f", multiple: true }, json: { type: "boolean" } },
+    {
+      filename: { type: "string", short: "f", multiple: true },
+      json: { type: "boolean" },
+      format: { type: "string" },
+    },
     { positionals: true },
   );
   const paths = [...positionals, ...(values.filename ?? [])];
   if (paths.length === 0) throw usageError("name the files or folders to validate, or '-' for standard input");
+  const format = formatOf(values.format ?? (values.json === true ? "json" : "text"));
+  if (values.json === true && format !== "json") throw usageError("--json and --format contradict each other");
   const documents = readDocuments(paths);
   if (documents.length === 0)
     throw usageError(
@@ -51,7 +49,7 @@ export async function run(args: readonly string[]): Promise<number> {
       return [{ ...place, severity: "warning", path: "", reason, remedy }];
     }
     if (document.verdict === "refused") {
-      const { line, reason, remedy } = document;
+      const { position, reason, remedy } = document;
       return [
         {
           ...place,
@@ -59,7 +57,7 @@ export async function run(args: readonly string[]): Promise<number> {
           path: "",
           reason,
           ...(remedy === undefined ? {} : { remedy }),
-          ...(line === undefined ? {} : { line }),
+          ...(position === undefined ? {} : { position }),
         },
       ];
     }
@@ -76,28 +74,24 @@ export async function run(args: readonly string[]): Promise<number> {
       });
     seen.set(object, `${place.file} (document ${place.document})`);
     return problems.map((problem) => {
-      const line = document.lineOf(problem.path);
-      return { ...problem, ...place, object, ...(line === undefined ? {} : { line }) };
+      const position = document.positionOf(problem.path);
+      return { ...problem, ...place, object, ...(position === undefined ? {} : { position }) };
     });
   });
-  const errors = findings.filter(({ severity }) => severity === "error").length;
+  const looked = documents.map(({ place, ...document }) =>
+    document.verdict === "read" ? { ...place, object: objectNameOf(document.manifest) } : place,
+  );
+  processIo().out(validationFormats[format]({ documents: looked, findings }));
+  return hasErrors(findings) ? exitCodes.failed : exitCodes.ok;
+}
 
-  if (values.json === true)
-    processIo().out(
-      `${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "Validation", documents: documents.length, errors, warnings: findings.length - errors, problems: findings })}\n`,
+function formatOf(text: string): ValidationFormat {
+  const format = (Object.keys(validationFormats) as ValidationFormat[]).find((one) => one === text);
+  if (format === undefined)
+    throw usageError(
+      `there is no format ${text}${didYouMean(text, Object.keys(validationFormats))}: one of ${Object.keys(validationFormats).join(", ")}`,
     );
-  else {
-    for (const { document, file, line, object, path, reason, remedy, severity } of findings) {
-      const about = object === undefined ? documentOf({ file, document }) : [object];
-      const at = document === 0 ? file : `${file}:${line ?? 1}`;
-      const what = [at, severity, ...about, ...(path === "" ? [] : [path]), reason].join(": ");
-      processIo().out(`${what}${remedy === undefined ? "" : `; ${remedy}`}\n`);
-    }
-    processIo().out(
-      `${count(documents.length, "document")}: ${count(errors, "error")}, ${count(findings.length - errors, "warning")}\n`,
-    );
-  }
-  return errors > 0 ? exitCodes.failed : exitCodes.ok;
+  return format;
 }
 
 /** What is wrong with a manifest, whatever stands beside it. */
@@ -117,5 +111,3 @@ function judgeAlone(
 }
 
 const hasErrors = (problems: readonly Problem[]): boolean => problems.some(({ severity }) => severity === "error");
-
-const count = (number: number, what: string) => `${number} ${what}${number === 1 ? "" : "s"}`;

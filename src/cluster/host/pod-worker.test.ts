@@ -377,7 +377,7 @@ test("[cluster-pods-15] a container that is not run gets no volume, and one with
   });
   expect(waitsFor(many)).toEqual({
     reason: "CreateContainerConfigError",
-    message: expect.stringMatching(/"mostBytes":8388608.* Mount fewer or smaller ConfigMaps and Secrets/) as string,
+    message: expect.stringMatching(/mostBytes: 8388608; .*\. Mount fewer or smaller ConfigMaps and Secrets/) as string,
   });
 });
 

@@ -107,7 +107,7 @@ function waitingFor(error: unknown): ContainerState {
     return {
       is: "waiting",
       reason: "CreateContainerConfigError",
-      message: `${error.message} ${errorCodes[error.code].remedy}`,
+      message: `${error.message.replace(/\.?$/, ".")} ${errorCodes[error.code].remedy}`,
     };
   return {
     is: "waiting",

@@ -5,6 +5,7 @@ import { componentRightsTask } from "./component-rights.ts";
 import { configServer } from "./config-server.ts";
 import { controllerConfig } from "./controller-config.ts";
 import { customResourceDefinitions } from "./custom-resource-definitions.ts";
+import { installedUserDataTask } from "./installed-user-data.ts";
 import { journalsTask } from "./journals.ts";
 import { kubeconfigAuthorities } from "./kubeconfig-authorities.ts";
 import { machineConfigController } from "./machine-config-controller.ts";
@@ -31,6 +32,7 @@ export const operatorTasks: readonly RunnableTask[] = [
   runnable(configServer),
   runnable(controllerConfig),
   runnable(userData),
+  runnable(installedUserDataTask),
   runnable(machineConfigDaemon),
   runnable(stateController),
   runnable(admissionPoliciesTask),
