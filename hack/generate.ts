@@ -14,7 +14,7 @@ import { factsOf } from "../src/core/pool/pool-queries.ts";
 import { buildFamilies } from "../src/os-builder/run-os-builder.ts";
 import { daemonMetrics } from "../src/core/metrics/daemon-metrics.ts";
 import { type MetricFamily, clusterMetrics } from "../src/core/metrics/metrics.ts";
-import { type Trust, nodeFields } from "../src/core/pool/node-fields.ts";
+import { type FieldTrust, nodeFields } from "../src/core/pool/node-fields.ts";
 import { poolAnnotations } from "../src/core/pool/pool-policy.ts";
 import { DecisionMeter } from "../src/core/metrics/decision-meter.ts";
 import { RolloutMeter } from "../src/core/metrics/rollout-meter.ts";
@@ -92,7 +92,7 @@ function annotationsOfPools(): string {
 }
 
 function nodeFieldRows(): string {
-  const reach = (trust: Trust): string => {
+  const reach = (trust: FieldTrust): string => {
     if (trust.forged === "no") return "no |";
     const how = trust.forged === "yes" ? "yes" : "as it registers";
     if (trust.reaches !== "others")

@@ -5,7 +5,7 @@ import { stockOsRepository } from "../cluster/stock-os.ts";
 import { type KubeClient, updateObject } from "../kube/kube-client.ts";
 import { isConflict, isInvalid } from "../kube/kube-error.ts";
 import { readRegistrySecret } from "../os-builder/registry-secret.ts";
-import { credentialsFor, parseAuthFile, scopeOf } from "../registry/auth-file.ts";
+import { credentialsFor, parseAuthFile, credentialScopeOf } from "../registry/auth-file.ts";
 import { type DeriveKey, type RegistryRight, passwordCheck } from "../registry/server/registry-users.ts";
 import { imageModeManifests, imageRepository, pushSecretName } from "./image-mode.ts";
 
@@ -141,7 +141,7 @@ function entriesOfOthers(secret: Secret, host: string): Readonly<Record<string, 
   const reading = readRegistrySecret(secret);
   if (reading.verdict === "refused") return {};
   const { auths } = JSON.parse(reading.text) as { readonly auths: Readonly<Record<string, unknown>> };
-  return Object.fromEntries(Object.entries(auths).filter(([key]) => scopeOf(key).split("/")[0] !== host));
+  return Object.fromEntries(Object.entries(auths).filter(([key]) => credentialScopeOf(key).split("/")[0] !== host));
 }
 
 /** Keeps values that a user has changed; but a registry whose authority nobody trusts would be useless. */

@@ -9,7 +9,7 @@ import { equalValues } from "../ignition/canonical.ts";
 import type { Caches } from "../kube/controller.ts";
 
 /** Pools, and the turns of machines by name. */
-export interface PinView {
+export interface PinTurnsView {
   readonly pools: readonly PoolPins[];
   readonly turns: ReadonlyMap<string, PinTurn>;
 }
@@ -46,7 +46,7 @@ export class PinMachines {
    * there at the first look. A turn that is on a Node later, and that nobody gave, is its machine's own and counts as none.
    * Machines that are gone are forgotten.
    */
-  observe(caches: Caches, now: number): PinView {
+  observe(caches: Caches, now: number): PinTurnsView {
     const pools = this.pools(caches);
     this.#found ??= new Map(
       pools.flatMap(({ machines }) =>

@@ -1,7 +1,7 @@
 import { type Node, kubernetes } from "../api/foreign/kubernetes.ts";
 import { fieldManagers } from "../api/names.ts";
 import { trimNode } from "../core/pool/trim.ts";
-import { type Decided, type KubeClient, type Updated, updateByDecision } from "../kube/kube-client.ts";
+import { type Decided, type KubeClient, type ObjectUpdate, updateByDecision } from "../kube/kube-client.ts";
 
 /**
  * Changes a Node for its drain. The change is decided again by a newer version if another writer was first, and sees
@@ -14,7 +14,7 @@ export async function updateNode<D>(
   cached: Node,
   decide: (node: Node) => Decided<Node, D>,
   { signal }: { readonly signal: AbortSignal },
-): Promise<Updated<Node, D> | undefined> {
+): Promise<ObjectUpdate<Node, D> | undefined> {
   const { name } = cached.metadata;
   const how = { cached, owner: fieldManagers.drain, signal };
   const after = await updateByDecision(kube, kubernetes.Node, { name }, (node) => decide(trimNode(node)), how);

@@ -604,7 +604,7 @@ export interface Decided<T, D> {
 }
 
 /** An object after its update. */
-export interface Updated<T, D> {
+export interface ObjectUpdate<T, D> {
   readonly object: T;
   /** The decision about the version that was written, or that needed no write. */
   readonly decision: D;
@@ -618,7 +618,7 @@ export async function updateByDecision<T extends KubeObject, D>(
   key: ObjectKey,
   decide: (object: T) => Decided<T, D>,
   options: UpdateOptions<T> = {},
-): Promise<Updated<T, D> | undefined> {
+): Promise<ObjectUpdate<T, D> | undefined> {
   let object = options.cached ?? (await kube.get(resource, key, options));
   for (let attempt = 1; ; attempt += 1) {
     if (object === undefined) return undefined;

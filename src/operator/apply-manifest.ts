@@ -1,7 +1,7 @@
 import { kubernetes } from "../api/foreign/kubernetes.ts";
 import { fieldManagers, namespace } from "../api/names.ts";
 import { type KubeObject, type Resource, keyOf } from "../api/schema/object.ts";
-import { ours, ownNamespace } from "./cluster-sources.ts";
+import { ours, ownNamespaceObject } from "./cluster-sources.ts";
 import { type TaskContext, managersInConflict } from "./operator-task.ts";
 
 const owner = fieldManagers.operator;
@@ -76,7 +76,7 @@ export function forgetApplied(kind: string, key: string, { memory }: TaskContext
 
 /** The namespace owns objects outside of it, so that they are deleted with it. */
 function belonging(manifest: KubeObject, { caches }: TaskContext): KubeObject {
-  const uid = caches.of(kubernetes.Namespace, ownNamespace).get(namespace)?.metadata.uid;
+  const uid = caches.of(kubernetes.Namespace, ownNamespaceObject).get(namespace)?.metadata.uid;
   if (uid === undefined) return manifest;
   return {
     ...manifest,

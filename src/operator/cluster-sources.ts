@@ -40,7 +40,7 @@ const sources: Readonly<Record<SourceKind, Resource>> = {
 /** The objects in the suite's own namespace. */
 export const ours = { namespace } as const;
 /** The suite's own namespace, and the one of the machine API, which not every cluster has. */
-export const ownNamespace = { fieldSelector: `metadata.name=${namespace}` } as const;
+export const ownNamespaceObject = { fieldSelector: `metadata.name=${namespace}` } as const;
 export const machineApi = { fieldSelector: `metadata.name=${machineNamespace}` } as const;
 const dnsService = { namespace: "kube-system", fieldSelector: "metadata.name=kube-dns" } as const;
 /**
@@ -270,7 +270,7 @@ export function observeGuardNeeds({ caches }: Context): GuardNeeds {
 }
 
 /** The cluster's own pull secret, where it has one. */
-export const pullSecretOf = ({ caches }: Context): Secret | undefined =>
+export const clusterPullSecretOf = ({ caches }: Context): Secret | undefined =>
   caches.of(kubernetes.Secret, pullSecret).list()[0];
 
 /** Credentials for the cluster's own registry, where it has one. */
@@ -290,7 +290,7 @@ export function observePullSecret(context: Context, baseDomain: string | undefin
       };
     ofAccount.push(textOfBase64(secret.data?.[".dockercfg"] ?? ""));
   }
-  const ofCluster = pullSecretOf(context)?.data?.[".dockerconfigjson"];
+  const ofCluster = clusterPullSecretOf(context)?.data?.[".dockerconfigjson"];
   return mergedPullSecret({
     ofAccount,
     ofCluster: ofCluster === undefined ? undefined : textOfBase64(ofCluster),

@@ -3,7 +3,7 @@ import { namespace } from "../api/names.ts";
 import type { TaskOutcome } from "../core/operator/cluster-operator-status.ts";
 import type { Context, Controller, Watch } from "../kube/controller.ts";
 import { type Outcome, done } from "../kube/outcome.ts";
-import { ownNamespace } from "./cluster-sources.ts";
+import { ownNamespaceObject } from "./cluster-sources.ts";
 import { type OperatorMemory, operatorMemory } from "./operator-memory.ts";
 import { type OperatorOptions, authoritiesWaitMsOf } from "./operator-options.ts";
 import { reportPass } from "./operator-status.ts";
@@ -66,7 +66,7 @@ async function pass(context: TaskContext): Promise<Outcome> {
 }
 
 const isBeingRemoved = ({ caches }: Context): boolean =>
-  caches.of(kubernetes.Namespace, ownNamespace).get(namespace)?.metadata.deletionTimestamp !== undefined;
+  caches.of(kubernetes.Namespace, ownNamespaceObject).get(namespace)?.metadata.deletionTimestamp !== undefined;
 
 function nextPassSeconds(outcomes: readonly TaskOutcome[], { memory, options }: TaskContext): number {
   if (memory.heldUp.size > 0 || outcomes.some(({ kind }) => kind === "failed")) return failedRetrySeconds;

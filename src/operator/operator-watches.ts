@@ -12,7 +12,7 @@ import { relevantOfNode, trimBuild, trimNode } from "../core/pool/trim.ts";
 import { equalValues } from "../ignition/canonical.ts";
 import { watching } from "../kube/controller.ts";
 import { watchMachineConfigNodes } from "../kube/watch-members.ts";
-import { machineApi, ours, ownNamespace, sourceWatches } from "./cluster-sources.ts";
+import { machineApi, ours, ownNamespaceObject, sourceWatches } from "./cluster-sources.ts";
 import type { OperatorWatch } from "./operator-task.ts";
 
 /** The operator has one key: each pass goes through all tasks. */
@@ -20,7 +20,7 @@ export const one = "cluster";
 const everything = () => [one];
 
 export const watchNamespace: OperatorWatch = () => [
-  watching({ resource: kubernetes.Namespace, selection: ownNamespace, concerns: everything }),
+  watching({ resource: kubernetes.Namespace, selection: ownNamespaceObject, concerns: everything }),
 ];
 
 /** Whether there is a machine API; the rights of earlier releases do not show it. */

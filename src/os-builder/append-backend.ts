@@ -9,6 +9,7 @@ import { pushedProblem } from "../registry/verify-pushed.ts";
 import type { BuildBackend, BuildProblem, BuildRequest, LogLine, LogSelection, RunRef, RunState } from "./backend.ts";
 import { readAuth } from "./registry-secret.ts";
 import { own } from "../api/schema/own.ts";
+import { defined } from "../api/schema/defined.ts";
 
 export interface AppendBackendOptions {
   readonly kube: KubeClient;
@@ -155,7 +156,7 @@ class AppendBackend implements BuildBackend {
       image,
       {
         dropTopLayer: parent.hasConfigLayer,
-        ...(configLayer === undefined ? {} : { layer: configLayer }),
+        ...defined({ layer: configLayer }),
         labels: labelsOfImage(request),
         ...target,
         createdSeconds: request.epoch,

@@ -17,6 +17,7 @@ import {
   printBuildFile,
 } from "../core/build/image-build.ts";
 import type { BuildRequest, HostContent, RunRef } from "./backend.ts";
+import { defined } from "../api/schema/defined.ts";
 
 /** A ConfigMap holds 1 MiB with all its keys, in base64 (k8s.io/kubernetes pkg/apis/core/validation, master). */
 export const pieceBytes = 640 * 1024;
@@ -230,7 +231,7 @@ function buildFileOf(request: BuildRequest): BuildFile {
     mode,
     architecture,
     base,
-    ...(extensions === undefined ? {} : { extensions }),
+    ...defined({ extensions }),
     ...(configLayer === undefined ? {} : { configLayer: { digest: configLayer.digest, diffId: configLayer.diffId } }),
     pieces: { configLayer: countOf(configLayer?.bytes), buildVisible: countOf(buildVisible) },
     files: context.map(({ path, mode: fileMode }, i) => ({ path, key: contextKey(i), mode: fileMode })),

@@ -10,6 +10,7 @@ import type { BuildRequest, HostContent } from "./backend.ts";
 import { buildSettingsIn, configMapIn, secretIn, surroundings } from "./cluster-facts.ts";
 import { type Want, type WantObserver, basePullSecretOf, policyIn, textOfFile } from "./observe-want.ts";
 import { attemptLimits } from "../core/build/build-settings.ts";
+import { defined } from "../api/schema/defined.ts";
 
 /** Everything that one attempt of a build needs. @throws McoError `MCO_IMAGE_*`, `MCO_OWNER_UNKNOWN` */
 export async function buildRequest(
@@ -41,21 +42,19 @@ export async function buildRequest(
     mode,
     architecture: want.architecture,
     base: sources.base,
-    ...(sources.extensionsImage === undefined ? {} : { extensions: sources.extensionsImage }),
+    ...defined({ extensions: sources.extensionsImage }),
     ...(runs && inputs.containerfile !== undefined ? { containerfile: inputs.containerfile } : {}),
     ...(runs ? {} : { parent }),
     context: Object.entries(sources.context ?? {})
       .sort(([a], [b]) => (a < b ? -1 : 1))
       .map(([path, text]) => ({ path, contents: utf8ToBytes(text), mode: 0o644 })),
     ...(layer === undefined ? {} : { configLayer: { bytes: layer.bytes, digest: layer.digest, diffId: layer.diffId } }),
-    ...(visible === undefined ? {} : { buildVisible: visible }),
+    ...defined({ buildVisible: visible }),
     mounts: runs ? mountsOf(want.pool, caches) : [],
     auth: { pull: basePullSecretOf(want.config, caches), push: want.config.spec.renderedImagePushSecret.name },
     trust: trust === undefined ? [] : [trust],
     registryCertificates: certificates,
-    ...(registries === undefined ? {} : { registries }),
-    ...(policy === undefined ? {} : { policy }),
-    ...(proxy === undefined ? {} : { proxy }),
+    ...defined({ registries, policy, proxy }),
     target: { repository: inputs.repository, tag: build.metadata.name },
     epoch,
     noCache: how.noCache,

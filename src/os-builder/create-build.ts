@@ -6,6 +6,7 @@ import type { ContentMode } from "../core/config/node-config.ts";
 import type { Context } from "../kube/controller.ts";
 import { isAlreadyExists } from "../kube/kube-error.ts";
 import type { Want } from "./observe-want.ts";
+import { defined } from "../api/schema/defined.ts";
 
 /** How a build gets its image, and why. */
 export type BuildReason = Pick<BuildPlan, "strategy" | "because" | "turnedDown"> & {
@@ -88,7 +89,7 @@ function buildFor(
         [annotations.buildBecause]: JSON.stringify({
           because,
           turnedDown,
-          ...(parent === undefined ? {} : { parent }),
+          ...defined({ parent }),
         }),
         [annotations.buildAttempt]: "1",
         [annotations.pushSecret]: want.config.spec.renderedImagePushSecret.name,

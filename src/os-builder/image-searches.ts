@@ -27,7 +27,7 @@ interface Search {
 }
 
 /** What a search is for. */
-export interface Wanted {
+export interface SearchedImage {
   readonly pool: string;
   readonly image: string;
   /** Equal for those who would find the same. */
@@ -58,7 +58,7 @@ export class ImageSearches {
   }
 
   /** Begins a search, or joins the one that is under way. @throws McoError `MCO_IMAGE_UNREACHABLE` where it takes longer. */
-  async find(wanted: Wanted, read: Read, signal: AbortSignal): Promise<Files> {
+  async find(wanted: SearchedImage, read: Read, signal: AbortSignal): Promise<Files> {
     const { key, image, pool } = wanted;
     const known = this.#searches.get(key);
     const hasAsked = known?.askers.has(pool) === true;
@@ -79,7 +79,7 @@ export class ImageSearches {
     }
   }
 
-  #begin({ key, image }: Wanted, read: Read): Search {
+  #begin({ key, image }: SearchedImage, read: Read): Search {
     if (this.#searches.size >= mostSearches) {
       const done = [...this.#searches].find(([, { isDone }]) => isDone);
       if (done === undefined) throw unreachable(image, `${mostSearches} other images are being read`);

@@ -46,6 +46,7 @@ import {
 import type { ImageAccess, Images, OpenImages } from "./images.ts";
 import { type InputProblem, errorsOf } from "../core/build/input-problem.ts";
 import { own } from "../api/schema/own.ts";
+import { defined } from "../api/schema/defined.ts";
 
 /** An image that a pool is to have: everything that it is made from, read and resolved. */
 export interface Want {
@@ -158,12 +159,9 @@ function sourcesOf(
     mode,
     architecture,
     base,
-    ...(extensionsImage === undefined ? {} : { extensionsImage }),
+    ...defined({ extensionsImage }),
     custom,
-    ...(context === undefined ? {} : { context }),
-    ...(trust === undefined ? {} : { trust }),
-    ...(repos === undefined ? {} : { repos }),
-    ...(gpg === undefined ? {} : { gpg }),
+    ...defined({ context, trust, repos, gpg }),
   };
 }
 
@@ -336,7 +334,7 @@ export class WantObserver {
     const named = ownerNamesOf(content);
     const asks = mode === "full" && (named.users.length > 0 || named.groups.length > 0);
     const owners = asks ? await this.ownersOf(base, content, images, signal) : undefined;
-    return { base, ...(extensionsImage === undefined ? {} : { extensionsImage }), owners };
+    return { base, ...defined({ extensionsImage }), owners };
   }
 
   /** Numbers of the owners that a configuration names, as an image has them. */
@@ -388,7 +386,7 @@ export class WantObserver {
         mayPush === "unreachable"
           ? undefined
           : await this.#answer(`world ${repository}`, () => images.isWorldReadable(repository, signal));
-      return { mayPush, pushDenials: denials, ...(isWorldReadable === undefined ? {} : { isWorldReadable }) };
+      return { mayPush, pushDenials: denials, ...defined({ isWorldReadable }) };
     } catch (error) {
       signal.throwIfAborted();
       if (!(error instanceof McoError)) throw error;

@@ -11,6 +11,7 @@ import { updateByDecision } from "../kube/kube-client.ts";
 import { type Outcome, done, waiting } from "../kube/outcome.ts";
 import { intentFacts, poolWatches } from "./cluster-facts.ts";
 import { writeConfigStatus } from "./write-objects.ts";
+import { defined } from "../api/schema/defined.ts";
 
 /**
  * Turns each way of opting a pool in into one MachineOSConfig: creates and removes those that no user wrote, keeps each
@@ -110,7 +111,7 @@ async function materialise(
   for (const config of own) {
     if (isWanted) continue;
     await kube.delete(MachineOSConfig, config.metadata, {
-      ...(config.metadata.uid === undefined ? {} : { uid: config.metadata.uid }),
+      ...defined({ uid: config.metadata.uid }),
       signal,
     });
     log.info(

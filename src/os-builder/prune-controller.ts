@@ -22,6 +22,7 @@ import { WantObserver } from "./observe-want.ts";
 import { annotateBuild, writeConfigStatus } from "./write-objects.ts";
 import { hasEnded, stateOfBuild } from "../core/config/build-phase.ts";
 import { listText } from "../core/text/list-text.ts";
+import { defined } from "../api/schema/defined.ts";
 
 /** There is one item to reconcile: everything. */
 const everything = "builds";
@@ -203,7 +204,7 @@ async function remove(
   try {
     // It must not have become needed meanwhile.
     await kube.delete(MachineOSBuild, build.metadata, {
-      ...(build.metadata.resourceVersion === undefined ? {} : { resourceVersion: build.metadata.resourceVersion }),
+      ...defined({ resourceVersion: build.metadata.resourceVersion }),
       signal,
     });
   } catch (error) {

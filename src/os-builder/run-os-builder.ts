@@ -23,6 +23,7 @@ import { type OpenImages, withDeadlines } from "./images.ts";
 import { optInController } from "./opt-in-controller.ts";
 import { pruneController } from "./prune-controller.ts";
 import { hasEnded, stateOfBuild } from "../core/config/build-phase.ts";
+import { defined } from "../api/schema/defined.ts";
 
 export interface OsBuilderOptions extends Ports {
   readonly kube: KubeClient;
@@ -198,7 +199,7 @@ export const osBuilderControllers = (
   stillMs?: number,
 ): readonly Controller[] => [
   optInController(),
-  buildController({ backends, images, ...(stillMs === undefined ? {} : { stillMs }) }),
+  buildController({ backends, images, ...defined({ stillMs }) }),
   pruneController({ backends, images }),
 ];
 

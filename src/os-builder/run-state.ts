@@ -3,6 +3,7 @@ import { conditionOf } from "../api/schema/object.ts";
 import { type BuildFailure, classifyPodEnd } from "../core/build/build-failures.ts";
 import { readOutcome } from "../core/build/image-build.ts";
 import type { RunState } from "./backend.ts";
+import { defined } from "../api/schema/defined.ts";
 
 export interface ObservedRun {
   /** `undefined`: there is none. */
@@ -42,7 +43,7 @@ export function runStateOf({ job, pods, step }: ObservedRun, now: number): RunSt
     job.metadata.creationTimestamp;
   const times = startedAt === undefined ? {} : { startedAt };
   const endedAt = terminated?.finishedAt;
-  const ended = { ...times, ...(endedAt === undefined ? {} : { endedAt }) };
+  const ended = { ...times, ...defined({ endedAt }) };
   // Only the pushing container reports the image: a build step may have forged the message of an earlier container.
   const pushed = pod?.status?.containerStatuses?.[0]?.state?.terminated;
   const outcome = readOutcome(pushed?.message ?? "");
@@ -53,7 +54,7 @@ export function runStateOf({ job, pods, step }: ObservedRun, now: number): RunSt
       phase: "Running",
       reason: "Ending",
       message: "the run was asked to end",
-      ...(step === undefined ? {} : { step }),
+      ...defined({ step }),
       ...times,
     };
 
@@ -66,7 +67,7 @@ export function runStateOf({ job, pods, step }: ObservedRun, now: number): RunSt
       classifyPodEnd({
         reason: "DeadlineExceeded",
         message: deadline.message ?? "",
-        ...(step === undefined ? {} : { step }),
+        ...defined({ step }),
       }),
     );
   if (terminated !== undefined || pod?.status?.phase === "Failed") return failed(failureOf(pod, step));
@@ -113,7 +114,7 @@ function failureOf(pod: Pod | undefined, step: string | undefined): BuildFailure
   const reported = outcome !== undefined && "failure" in outcome ? outcome.failure : undefined;
   const exit = {
     ...(terminated === undefined ? {} : { exitCode: terminated.exitCode }),
-    ...(step === undefined ? {} : { step }),
+    ...defined({ step }),
   };
   if (killed)
     return classifyPodEnd({

@@ -4,6 +4,7 @@ import type { BuildFailure } from "../core/build/build-failures.ts";
 import { classifyImageError } from "../core/build/build-failures.ts";
 import type { Images } from "./images.ts";
 import type { ContentMode } from "../core/config/node-config.ts";
+import { defined } from "../api/schema/defined.ts";
 
 export type Verification =
   | { readonly verdict: "good"; readonly facts: VerifiedImage }
@@ -80,7 +81,7 @@ export async function verifyImage(
       architecture: found.architecture,
       layers: found.layers.length,
       bytes: found.layers.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),
-      ...(kernel === undefined ? {} : { kernel }),
+      ...defined({ kernel }),
     },
   };
 }

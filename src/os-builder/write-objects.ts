@@ -8,6 +8,7 @@ import { conditionsOfBuild, mayFollow } from "../core/build/build-state.ts";
 import type { Context } from "../kube/controller.ts";
 import { updateByDecision, updateObject } from "../kube/kube-client.ts";
 import { type BuildState, stateOfBuild } from "../core/config/build-phase.ts";
+import { defined } from "../api/schema/defined.ts";
 
 type ConditionType = (typeof machineOSConfigConditions)[keyof typeof machineOSConfigConditions];
 
@@ -86,7 +87,7 @@ const annotated = <T extends MachineConfigPool | MachineOSConfig | MachineOSBuil
   ];
   if (notes === undefined && labels === undefined) return undefined;
   return {
-    metadata: { ...(notes === undefined ? {} : { annotations: notes }), ...(labels === undefined ? {} : { labels }) },
+    metadata: { ...defined({ annotations: notes, labels }) },
   } as unknown as Partial<T>;
 };
 

@@ -39,7 +39,7 @@ export function parseAuthFile(text: string | undefined): AuthFile {
   const found = new Map<string, RegistryCredentials>();
   for (const [key, entry] of Object.entries(file["auths"] ?? {})) {
     const credentials = isObject(entry) ? credentialsOf(entry) : undefined;
-    if (credentials !== undefined) found.set(scopeOf(key), credentials);
+    if (credentials !== undefined) found.set(credentialScopeOf(key), credentials);
   }
   return found;
 }
@@ -64,7 +64,7 @@ export function credentialsFor(
  * The registry, repository or part of its name that a key of an auth file is for. Old keys are addresses
  * (`https://index.docker.io/v1/`), of which only the host counts.
  */
-export function scopeOf(key: string): string {
+export function credentialScopeOf(key: string): string {
   const address = /^https?:\/\/([^/]*)/.exec(key);
   return (address?.[1] ?? withoutEnd(key, "/")).replace(dockerHub, "docker.io");
 }

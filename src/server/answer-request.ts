@@ -1,4 +1,4 @@
-import { ignitionOf } from "../core/join/boot-program.ts";
+import { ignitionVersionOf } from "../core/join/boot-program.ts";
 import { negotiateVersion } from "../core/join/negotiate-version.ts";
 import type { ServedVersion } from "../ignition/convert-ignition.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -280,7 +280,7 @@ async function answerWithin(
   const { representation, version, admitted } = found;
   const use = useOf(admitted);
   const node = admitted.by === "token" ? (admitted.machine.node ?? "") : "";
-  const ignition = ignitionOf(request.headers["user-agent"]);
+  const ignition = ignitionVersionOf(request.headers["user-agent"]);
   const facts = {
     config: found.config,
     version,

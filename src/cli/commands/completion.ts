@@ -2,7 +2,7 @@ import { systemClock } from "../../ports/node/system-clock.ts";
 import { usageError } from "../arguments.ts";
 import { commands } from "../commands.ts";
 import { shellScripts } from "../completion/shell-scripts.ts";
-import { type Candidate, type Wanted, wantedWords } from "../completion/wanted-words.ts";
+import { type Candidate, type WantedWords, wantedWords } from "../completion/wanted-words.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { processIo } from "../io.ts";
 
@@ -42,7 +42,7 @@ const shorten = (text: string): string =>
 
 /** Names of the cluster; none where it does not answer in time, or there is none. */
 async function namesOr(
-  kind: NonNullable<Wanted["kind"]>,
+  kind: NonNullable<WantedWords["kind"]>,
   typed: string,
   words: readonly string[],
 ): Promise<readonly string[]> {

@@ -16,9 +16,9 @@ import { sourceOptions } from "../cluster-objects.ts";
 import { connect } from "../connect.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { processIo } from "../io.ts";
-import { describePlan, printable } from "../plan/describe-plan.ts";
+import { describePlan, forecastWithoutSecrets } from "../plan/describe-plan.ts";
 import { judgeOSImages, osImageLines } from "../plan/judge-os-images.ts";
-import { type ClusterSource, type PlannedChange, readChange } from "../plan/read-change.ts";
+import { type PlanSource, type PlannedChange, readChange } from "../plan/read-change.ts";
 import { readOSImage } from "../plan/read-os-image.ts";
 import { sizedPinnedImages } from "../plan/size-pinned-images.ts";
 import { readRegistryObjects } from "../registry-objects.ts";
@@ -102,7 +102,7 @@ const jsonOf = ({ forecast, pinned, osImages, stream }: Plan): string =>
     apiVersion: "cli.mco/v1",
     kind: "Plan",
     ...forecast,
-    pools: forecast.pools.map(printable),
+    pools: forecast.pools.map(forecastWithoutSecrets),
     pinnedImages: pinned.pools,
     osImages,
     ...(stream === undefined ? {} : { osStream: stream.pools }),
@@ -140,7 +140,7 @@ async function plannedRegistries(
   return planRegistries({ before, after: withRegistryManifests(manifests, before), written }, around);
 }
 
-async function storedRegistries({ kubeconfig, dir }: NonNullable<ClusterSource>): Promise<RegistryObjects> {
+async function storedRegistries({ kubeconfig, dir }: NonNullable<PlanSource>): Promise<RegistryObjects> {
   const { kube, close } = await connect({ kubeconfig, directory: dir, component: "plan" });
   try {
     return await readRegistryObjects(kube);

@@ -11,7 +11,7 @@ import { own } from "../../api/schema/own.ts";
 import type { KubeObject, Resource } from "../../api/schema/object.ts";
 import { isRecord } from "../../ignition/shape.ts";
 import type { KubeClient } from "../../kube/kube-client.ts";
-import type { Wanted } from "./wanted-words.ts";
+import type { WantedWords } from "./wanted-words.ts";
 
 /** Objects of which `pool/NAME` and its like name one. */
 const ofSubjects = { pool: MachineConfigPool, node: kubernetes.Node, mc: MachineConfig } as const;
@@ -23,7 +23,7 @@ const ofBooks = { pool: MachineConfigPool, node: kubernetes.Node, build: Machine
  * @param typed what stands there so far.
  */
 export async function namesInCluster(
-  kind: NonNullable<Wanted["kind"]>,
+  kind: NonNullable<WantedWords["kind"]>,
   typed: string,
   kube: KubeClient,
 ): Promise<readonly string[]> {

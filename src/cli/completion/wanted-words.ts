@@ -8,7 +8,7 @@ export interface Candidate {
 }
 
 /** What may stand where the last word is. */
-export interface Wanted {
+export interface WantedWords {
   readonly candidates: readonly Candidate[];
   /** What the cluster, the manifests or the disk has to be asked for. */
   readonly kind: Exclude<WordKind, readonly string[]> | undefined;
@@ -24,7 +24,7 @@ const kindsOfValues: Readonly<Record<string, WordKind>> = {
   POOL: "pool",
 };
 
-const nothing: Wanted = { candidates: [], kind: undefined, before: "" };
+const nothing: WantedWords = { candidates: [], kind: undefined, before: "" };
 
 const kindOf = ({ takes, value }: Flag): WordKind | undefined => takes ?? own(kindsOfValues, value ?? "");
 
@@ -34,7 +34,7 @@ const beginnings: Readonly<Record<string, readonly string[]>> = {
   book: ["cluster", "pool/", "node/", "build/"],
 };
 
-function ofKind(kind: WordKind | undefined, current: string, before = ""): Wanted {
+function ofKind(kind: WordKind | undefined, current: string, before = ""): WantedWords {
   if (kind === undefined) return nothing;
   const words = typeof kind !== "string" ? kind : current.includes("/") ? undefined : own(beginnings, kind);
   if (words !== undefined) return { candidates: words.map((word) => ({ word, means: "" })), kind: undefined, before };
@@ -75,7 +75,7 @@ function readBefore(words: readonly string[], flags: readonly Flag[]): Before {
  *
  * @param words after `mco`; the last one is what stands there so far, possibly nothing.
  */
-export function wantedWords(words: readonly string[], commands: Readonly<Record<string, Command>>): Wanted {
+export function wantedWords(words: readonly string[], commands: Readonly<Record<string, Command>>): WantedWords {
   const [verb = "", ...rest] = words.slice(0, -1);
   const current = words.at(-1) ?? "";
   if (words.length <= 1)
@@ -104,7 +104,11 @@ const flagsLeft = (flags: readonly Flag[], given: ReadonlySet<string>): readonly
   { word: "--help", means: "print what the command does" },
 ];
 
-function wantedPositional({ takes, verbs, words }: Command, positionals: readonly string[], current: string): Wanted {
+function wantedPositional(
+  { takes, verbs, words }: Command,
+  positionals: readonly string[],
+  current: string,
+): WantedWords {
   if (verbs === undefined) return ofKind(takes?.[positionals.length] ?? takes?.at(-1), current);
   const [verb, ...rest] = positionals;
   const textOf = (name: string) => words?.find(({ word }) => word.split(" ", 1)[0] === name)?.text ?? "";

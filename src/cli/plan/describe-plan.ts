@@ -6,7 +6,7 @@ import { settingLines } from "../../core/preview/setting-lines.ts";
 import { maskText } from "../../core/text/mask-secrets.ts";
 
 /** A forecast without secrets. */
-export const printable = (pool: PoolForecast): PoolForecast =>
+export const forecastWithoutSecrets = (pool: PoolForecast): PoolForecast =>
   pool.verdict === "changes" ? { ...pool, changes: pool.changes.map(maskChange) } : pool;
 
 const sign = { create: "+", update: "~", delete: "-" } as const;

@@ -22,11 +22,11 @@ export interface PlanFlags {
 }
 
 /** How to reach the cluster; `undefined`: a plan asks none. */
-export type ClusterSource = { readonly kubeconfig: string | undefined; readonly dir: string | undefined } | undefined;
+export type PlanSource = { readonly kubeconfig: string | undefined; readonly dir: string | undefined } | undefined;
 
 /** A change, before anything is planned. */
 export interface PlannedChange {
-  readonly source: ClusterSource;
+  readonly source: PlanSource;
   readonly before: ClusterObjects;
   readonly after: ClusterObjects;
   /** The manifests of the change that have the shape of their kinds. */
@@ -82,7 +82,7 @@ function withBrought(after: ClusterObjects, before: ClusterObjects, manifests: r
 }
 
 /** The kinds that neither the plan of machines nor that of registries covers. */
-function unplanned(kinds: readonly string[], source: ClusterSource): readonly string[] {
+function unplanned(kinds: readonly string[], source: PlanSource): readonly string[] {
   const covered = new Set<string>(registryKinds.map(({ kind }) => kind));
   if (source === undefined) for (const kind of ["ControllerConfig", "Node"]) covered.add(kind);
   return kinds.filter((kind) => !covered.has(kind));

@@ -10,7 +10,7 @@ import { systemClock } from "../../ports/node/index.ts";
 import { clusterImages } from "../cluster-images.ts";
 import { connect } from "../connect.ts";
 import { architecture } from "../pull-options.ts";
-import type { ClusterSource } from "./read-change.ts";
+import type { PlanSource } from "./read-change.ts";
 import { readImageSizes } from "./read-image-sizes.ts";
 
 /**
@@ -21,7 +21,7 @@ import { readImageSizes } from "./read-image-sizes.ts";
 export async function sizedPinnedImages(
   pools: readonly PinForecastOfPool[],
   objects: ClusterObjects,
-  source: ClusterSource,
+  source: PlanSource,
 ): Promise<readonly SizedPool[]> {
   const own = architecture();
   const wanted = new Map<string, Set<string>>();
@@ -43,7 +43,7 @@ export async function sizedPinnedImages(
 async function readSizes(
   wanted: ReadonlyMap<string, ReadonlySet<string>>,
   objects: ClusterObjects,
-  { kubeconfig, dir }: NonNullable<ClusterSource>,
+  { kubeconfig, dir }: NonNullable<PlanSource>,
 ): Promise<ReadonlyMap<string, ReadonlyMap<string, ImageSize>>> {
   const { kube, close } = await connect({ kubeconfig, directory: dir, component: "plan" });
   try {

@@ -19,6 +19,7 @@ import {
 } from "./fold-book.ts";
 import { isKnown, isOfMachine, marksOf } from "./journal.ts";
 import { inOrderOfBoots, lineKey } from "./order-lines.ts";
+import { defined } from "../../api/schema/defined.ts";
 
 /** A pending write to a book. */
 export interface ChapterChange {
@@ -400,9 +401,7 @@ export function oneLiner({
     number,
     chapter,
     startedAt,
-    ...(endedAt === undefined ? {} : { endedAt }),
-    ...(outcome === undefined ? {} : { outcome }),
-    ...(reason === undefined ? {} : { reason }),
+    ...defined({ endedAt, outcome, reason }),
   };
 }
 

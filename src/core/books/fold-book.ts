@@ -12,6 +12,7 @@ import {
 import { chapterRule } from "./chapter-rules.ts";
 import { isKnown, jsonBytes, marksOf } from "./journal.ts";
 import { type PlacedLine, lineKey, orderLines, writerKey } from "./order-lines.ts";
+import { defined } from "../../api/schema/defined.ts";
 
 /** A chapter's record without its number in a book. */
 export type ChapterRecord = Omit<Chapter, "number">;
@@ -370,8 +371,7 @@ function originOf({ kind, draft, valueOf, pool }: ChapterView): Pick<ChapterReco
     ...(cause === ""
       ? {}
       : { cause: { text: cause, ...present("by", valueOf("by")), ...present("parent", valueOf("parent"), 320) } }),
-    ...(from === undefined ? {} : { from }),
-    ...(to === undefined ? {} : { to }),
+    ...defined({ from, to }),
   };
 }
 
@@ -557,8 +557,7 @@ function sectionOf(step: Step): ChapterSection {
     path: step.path,
     startedAt: timestampOf(step.start.at),
     ...(endAt === undefined || step.isOpen ? {} : { endedAt: timestampOf(Math.max(endAt, step.start.at)) }),
-    ...(durationMs === undefined ? {} : { durationMs }),
-    ...(step.outcome === undefined ? {} : { outcome: step.outcome }),
+    ...defined({ durationMs, outcome: step.outcome }),
     reason: step.reason,
     message: step.message,
     attempts: step.attempts,
@@ -584,7 +583,7 @@ function outOfService(steps: readonly Step[], end: ChapterDraft["end"]): number 
 
 function entryOf({ line, late, skew }: DraftLine): ChapterEntry {
   const { v: _v, book: _book, chapter: _chapter, run: _run, ...rest } = line;
-  return { ...rest, ...(late === undefined ? {} : { late }), ...(skew ? { skew } : {}) };
+  return { ...rest, ...defined({ late }), ...(skew ? { skew } : {}) };
 }
 
 /** The lines of a stored chapter, to continue it. */
@@ -634,7 +633,7 @@ export function closedChapter(chapter: Chapter, draft?: ChapterDraft): ClosedCha
     name: `${chapter.chapter} ${chapter.number}`,
     through: chapter.through,
     seen: new Set(lines.filter(({ via }) => via === "seen").map(lineKey)),
-    ...(joined === undefined ? {} : { joinedWith: joined }),
+    ...defined({ joinedWith: joined }),
   };
 }
 

@@ -5,6 +5,7 @@ import { journals } from "../../api/names.ts";
 import type { ReportLevel, JournalEntry } from "../../api/books/report-table.ts";
 import { clipText } from "../text/clip-text.ts";
 import { latestTimeMs } from "./order-lines.ts";
+import { defined } from "../../api/schema/defined.ts";
 
 /** A writer: one sequence of numbers for each writer and boot. */
 export type WriterIdentity = JournalLine["writer"];
@@ -65,7 +66,7 @@ export function lineOf(line: JournalEntry, { writer, boot, number, at, mono }: L
     path: clipText(line.path, longestName),
     mark: line.mark,
     level: line.level,
-    ...(line.outcome === undefined ? {} : { outcome: line.outcome }),
+    ...defined({ outcome: line.outcome }),
     reason: line.reason,
     msg: clipText(line.message, 1024),
     ...(line.next === undefined ? {} : { next: { ...line.next, action: clipText(line.next.action, 512) } }),

@@ -5,6 +5,7 @@ import type { ReadBook, ReadChapter } from "./book-text.ts";
 import { type ChapterRecord, closedChapters, foldBook, isIn, linesOfChapter } from "./fold-book.ts";
 import { admittedLines, bookOfJournal, isKnown } from "./journal.ts";
 import { inOrderOfBoots, lineKey } from "./order-lines.ts";
+import { defined } from "../../api/schema/defined.ts";
 
 /** The inputs of a reader: stored books and chapters, if any, and the journals. */
 export interface StoredBooks {
@@ -80,7 +81,7 @@ export function readBook({ books, chapters, journals }: StoredBooks, book: strin
  * out, and what is known to be lost.
  */
 function goneOn({ number, folded, missed }: MachineStateChapter["spec"], record: ChapterRecord): ReadChapter {
-  const leftOut = { ...(folded === undefined ? {} : { folded }), ...(missed === undefined ? {} : { missed }) };
+  const leftOut = { ...defined({ folded, missed }) };
   return { ...leftOut, ...record, number, kept: true };
 }
 

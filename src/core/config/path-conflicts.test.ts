@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { type IgnitionConfig, emptyIgnition } from "../../ignition/types.ts";
-import { type PathClaim, pathClaims, pathConflicts, placeOf } from "./path-conflicts.ts";
+import { type PathClaim, pathClaims, pathConflicts, resolvedPathOf } from "./path-conflicts.ts";
 
 const file = (path: string) => ({ path, contents: { source: "data:," } });
 const conflictsOf = (parts: Partial<IgnitionConfig>) =>
@@ -120,7 +120,7 @@ describe("paths that exclude each other", () => {
       fc.property(fc.uniqueArray(path, { maxLength: 6 }), (paths) => {
         const claims = paths.map((one, i): PathClaim => ({
           path: one,
-          place: placeOf(one),
+          place: resolvedPathOf(one),
           kind: "file",
           name: one,
           field: String(i),

@@ -50,7 +50,7 @@ const systemLinks: readonly (readonly [link: string, target: string])[] = [
 ];
 
 /** A clean path with the links of the system resolved. */
-export function placeOf(path: string): string {
+export function resolvedPathOf(path: string): string {
   for (const [link, target] of systemLinks)
     if (path === link || path.startsWith(`${link}/`)) return `${target}${path.slice(link.length)}`;
   return path;
@@ -62,7 +62,7 @@ const unitFolder = "/etc/systemd/system";
 export function pathClaims({ storage, systemd, passwd }: IgnitionConfig): readonly PathClaim[] {
   const claims: PathClaim[] = [];
   const claim = (kind: PathClaim["kind"], path: string, name: string, field: string) =>
-    claims.push({ kind, path, place: placeOf(path), name, field });
+    claims.push({ kind, path, place: resolvedPathOf(path), name, field });
   const lists = [
     ["file", "files"],
     ["link", "links"],

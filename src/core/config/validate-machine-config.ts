@@ -8,7 +8,7 @@ import type { IgnitionConfig, Unit } from "../../ignition/types.ts";
 import { certificatePaths } from "../certificates/machine-certificates.ts";
 import { parseImageReference } from "../images/image-reference.ts";
 import { type FindUnit, installingOf, reachedFrom, unitFileOf, unitFolder } from "./install-links.ts";
-import { describeConflict, pathClaims, pathConflicts, placeOf } from "./path-conflicts.ts";
+import { describeConflict, pathClaims, pathConflicts, resolvedPathOf } from "./path-conflicts.ts";
 import { templateOf } from "./unit-name.ts";
 
 /** A MachineConfig as rendering and validation need it: metadata may be little more than a name. */
@@ -353,7 +353,7 @@ interface Finding {
 
 /** Why no machine of this suite can write a path, unless its OS image holds it; `undefined`: nothing prevents it. */
 export const unwritablePath = (path: string): Finding | undefined =>
-  placeOf(path).startsWith("/usr/")
+  resolvedPathOf(path).startsWith("/usr/")
     ? {
         reason: "is below /usr, which machines cannot write: only an OS image holds it",
         remedy: "use a path below /etc or /usr/local, or put the file into the OS image",
@@ -362,7 +362,7 @@ export const unwritablePath = (path: string): Finding | undefined =>
 
 /** Why a file in this place is not what its author expects; `undefined`: nothing is known against it. */
 function placeFinding(path: string): Finding | undefined {
-  const place = placeOf(path);
+  const place = resolvedPathOf(path);
   const isBelow = (folder: string) => place.startsWith(`${folder}/`);
   const unwritable = unwritablePath(path);
   if (unwritable !== undefined) return { ...unwritable, reason: `${path} ${unwritable.reason}` };

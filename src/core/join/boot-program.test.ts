@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { ignitionOf, isOldIgnition } from "./boot-program.ts";
+import { ignitionVersionOf, isOldIgnition } from "./boot-program.ts";
 
 test.for<[string | undefined, string | undefined]>([
   [undefined, undefined],
@@ -13,7 +13,7 @@ test.for<[string | undefined, string | undefined]>([
   ["curl/8.0 Ignition/2.15.0", undefined],
   [`Ignition/2.15.0${"x".repeat(60)}`, undefined],
 ])("%s comes from Ignition %s [join-boot-program-1]", ([userAgent, version]) => {
-  expect(ignitionOf(userAgent)).toBe(version);
+  expect(ignitionVersionOf(userAgent)).toBe(version);
 });
 
 test("Ignition is old before it reads configurations of 3.4 [join-boot-program-2]", () => {

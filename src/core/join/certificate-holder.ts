@@ -1,5 +1,6 @@
 import type { NodeBinding } from "../../api/kinds/node-binding.ts";
 import { mostCertificates } from "../../api/kinds/node-binding.ts";
+import { defined } from "../../api/schema/defined.ts";
 
 /**
  * By whose certificate a node sends a request:
@@ -103,6 +104,6 @@ export function certificatesAfterJoin(
   const last = ends.toSorted((a, b) => Date.parse(a) - Date.parse(b)).at(-1);
   return {
     ...(isSame && certificates !== undefined ? { certificates } : {}),
-    ...(last === undefined ? {} : { formerExpiresAt: last }),
+    ...defined({ formerExpiresAt: last }),
   };
 }

@@ -9,7 +9,7 @@ import { textOfBase64 } from "../render/base-configs.ts";
 export const installedUserData = ["master", "worker", "arbiter"].map((role) => `${role}-user-data`);
 
 /** What becomes of user data that the installer made. */
-export type AuthorityDecision =
+export type InstalledAuthority =
   /** It trusts the config server, or is nobody's whom the operator serves. */
   | { readonly verdict: "current" }
   | { readonly verdict: "renew"; /** Decoded. */ readonly userData: string }
@@ -26,12 +26,12 @@ export type AuthorityDecision =
 export function decideAuthority(
   secret: Pick<Secret, "metadata" | "data"> | undefined,
   authorities: string,
-): AuthorityDecision {
+): InstalledAuthority {
   if (secret === undefined || secret.metadata.deletionTimestamp !== undefined) return { verdict: "current" };
   const { name, labels: given = {} } = secret.metadata;
   if (labels.managedUserData in given) return { verdict: "current" };
   const read = pointerIn(secret.data?.["userData"]);
-  const refused = (why: string): AuthorityDecision => ({
+  const refused = (why: string): InstalledAuthority => ({
     verdict: "refused",
     message: `the Secret ${machineNamespace}/${name} does not trust the present authorities of the config server and is left as it is, since ${why}; let machines start from the Secret ${name}-managed, or keep its authorities up to date yourself and say so: kubectl label secret -n ${machineNamespace} ${name} ${labels.managedUserData}=`,
   });

@@ -2,6 +2,7 @@ import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
 import { timestampOf } from "../../api/schema/object.ts";
 import { ProvisioningToken } from "../../api/kinds/provisioning-token.ts";
+import { defined } from "../../api/schema/defined.ts";
 
 /** The parts of a token: `<id>.<secret>`. */
 export interface TokenParts {
@@ -133,8 +134,7 @@ export function newToken(
     pool,
     tokenHash: tokenHash(secret),
     ...(expiresAt === undefined ? {} : { expiresAt: timestampOf(expiresAt) }),
-    ...(maxUses === undefined ? {} : { maxUses }),
-    ...(node === undefined ? {} : { node }),
+    ...defined({ maxUses, node }),
     ...(addresses.length === 0 ? {} : { addresses: [...addresses] }),
   };
   return {

@@ -10,6 +10,7 @@ import { type Problem, pathTo } from "../../ignition/problem.ts";
 import { type File, type IgnitionConfig, type Resource, emptyIgnition, ignitionVersion } from "../../ignition/types.ts";
 import { isDigestPullspec } from "../config/image-pair.ts";
 import type { ImagePair } from "../machine/image-target.ts";
+import { defined } from "../../api/schema/defined.ts";
 
 /** The inputs of the answer to a joining machine. They are never modified. */
 export interface ServedInputs {
@@ -116,7 +117,7 @@ export function inIgnitionVersion(composed: Composed, version: ServedVersion): S
       losses: converted.problems.map(({ path, reason, lowestVersion }) => ({
         path,
         reason,
-        ...(lowestVersion === undefined ? {} : { lowestVersion }),
+        ...defined({ lowestVersion }),
       })),
     };
   const body = JSON.stringify(converted.config);

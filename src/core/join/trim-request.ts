@@ -2,6 +2,7 @@ import type { CertificateSigningRequest } from "../../api/foreign/kubernetes.ts"
 import { joinNamespace, nodeIdentity, objects } from "../../api/names.ts";
 import { mostRequestCharacters } from "../certificates/certificate-request-facts.ts";
 import { credentialKey } from "./certificate-holder.ts";
+import { defined } from "../../api/schema/defined.ts";
 
 /** Accounts of the suite that machines join with. */
 const accounts = `system:serviceaccount:${joinNamespace}:${objects.nodeBootstrapperPrefix}`;
@@ -30,25 +31,19 @@ export function trimRequest({
     kind,
     metadata: {
       name,
-      ...(uid === undefined ? {} : { uid }),
-      ...(resourceVersion === undefined ? {} : { resourceVersion }),
-      ...(creationTimestamp === undefined ? {} : { creationTimestamp }),
-      ...(deletionTimestamp === undefined ? {} : { deletionTimestamp }),
+      ...defined({ uid, resourceVersion, creationTimestamp, deletionTimestamp }),
     },
     spec: {
       request: isOurs && request.length <= mostRequestCharacters ? request : "",
       signerName,
-      ...(username === undefined ? {} : { username }),
-      ...(groups === undefined ? {} : { groups }),
-      ...(usages === undefined ? {} : { usages }),
-      ...(expirationSeconds === undefined ? {} : { expirationSeconds }),
+      ...defined({ username, groups, usages, expirationSeconds }),
       ...(credential === undefined ? {} : { extra: { [credentialKey]: credential } }),
     },
     ...(status === undefined
       ? {}
       : {
           status: {
-            ...(conditions === undefined ? {} : { conditions }),
+            ...defined({ conditions }),
             ...(isOurs && certificate !== undefined && certificate.length <= mostCertificateCharacters
               ? { certificate }
               : {}),

@@ -23,7 +23,7 @@ import {
 import type { Debt, ObservedDeployment, ObservedNode } from "./observed-node.ts";
 import { listText } from "../text/list-text.ts";
 import { isEnableable } from "./unit-gap.ts";
-import { type DroppedDebt, debtsToRecord, subjectOf, unpaidDebts, withoutMissingUnits } from "./unpaid-debts.ts";
+import { type DroppedDebt, debtsToRecord, changeSubjectOf, unpaidDebts, withoutMissingUnits } from "./unpaid-debts.ts";
 
 /** Reboots that a target may use until the machine has it. */
 export const mostReboots = 3;
@@ -293,8 +293,8 @@ function isOpen({ ledger, bootId }: ObservedNode, target: NodeConfig, debts: rea
 /** A ledger of an earlier release has no reasons; it is not written again for their sake. */
 function isRecorded(debt: Debt, recorded: readonly Debt[] | undefined): boolean {
   const known = recorded?.find(({ consequence }) => sameConsequence(consequence, debt.consequence));
-  const subjects = new Set(known?.changes.map(subjectOf));
-  return recorded === undefined || debt.changes.every((change) => subjects.has(subjectOf(change)));
+  const subjects = new Set(known?.changes.map(changeSubjectOf));
+  return recorded === undefined || debt.changes.every((change) => subjects.has(changeSubjectOf(change)));
 }
 
 function textAt(config: NodeConfig | undefined, path: string): string | undefined {
@@ -443,7 +443,7 @@ export function driftOf(node: ObservedNode): readonly Change[] {
 function mergeChanges(asked: readonly Change[], gap: readonly Change[]): readonly Change[] {
   const merged = new Map<string, Change>();
   for (const change of [...gap, ...asked]) {
-    const id = subjectOf(change);
+    const id = changeSubjectOf(change);
     const other = merged.get(id);
     if (other?.kind === "unit" && change.kind === "unit")
       merged.set(id, { ...other, parts: [...new Set([...other.parts, ...change.parts])].sort() });
@@ -461,7 +461,7 @@ function mergeChanges(asked: readonly Change[], gap: readonly Change[]): readonl
     "fips",
   ];
   return [...merged.values()].sort(
-    (a, b) => order.indexOf(a.kind) - order.indexOf(b.kind) || (subjectOf(a) < subjectOf(b) ? -1 : 1),
+    (a, b) => order.indexOf(a.kind) - order.indexOf(b.kind) || (changeSubjectOf(a) < changeSubjectOf(b) ? -1 : 1),
   );
 }
 

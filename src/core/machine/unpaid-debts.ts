@@ -31,7 +31,7 @@ type Policies = ClusterPolicies | EffectivePolicies;
 const ofSystem: ReadonlySet<Change["kind"]> = new Set(["osImage", "kernelArguments", "extensions", "kernelType"]);
 
 /** A change by what it is about. */
-export function subjectOf(change: Change): string {
+export function changeSubjectOf(change: Change): string {
   switch (change.kind) {
     case "file":
       return `file ${change.path}`;
@@ -118,9 +118,9 @@ export function withoutMissingUnits(
     return is === "masked" || (is === "absent" && !takesAbsentUnit(consequence.unit));
   };
   if (!because.some(({ consequence }) => isMissing(consequence))) return { because, dropped: [] };
-  const wanted = new Set(compareNodeConfigs(previous, target).map(subjectOf));
+  const wanted = new Set(compareNodeConfigs(previous, target).map(changeSubjectOf));
   const isNeeded = ({ consequence, changes }: Because) =>
-    !isMissing(consequence) || changes.some((change) => wanted.has(subjectOf(change)));
+    !isMissing(consequence) || changes.some((change) => wanted.has(changeSubjectOf(change)));
   return {
     because: because.filter(isNeeded),
     dropped: because

@@ -26,6 +26,7 @@ import { encodeBase64 } from "../../ignition/data-url.ts";
 import { pullSecretKey, pullSecretOf } from "../render/pull-secret.ts";
 import { releaseOf } from "../render/release-of.ts";
 import { renderForPool } from "../render/render-for-pool.ts";
+import { defined } from "../../api/schema/defined.ts";
 
 /** An object and where it was read, for messages. */
 export interface BootstrapInput {
@@ -123,7 +124,7 @@ export function bootstrapOperator(
 ): Bootstrapped {
   const { objects: found, problems } = distinct(inputs, builtInPools);
   if (problems.length > 0) return { verdict: "refused", problems };
-  const read = bootstrapSources(found, { version, image, ...(releaseImage === undefined ? {} : { releaseImage }) });
+  const read = bootstrapSources(found, { version, image, ...defined({ releaseImage }) });
   if (read.verdict === "refused") return read;
   const made = controllerConfigOf(read.sources, undefined);
   if (made.verdict === "waiting")
@@ -315,7 +316,7 @@ function bootstrapRegistries(
       place: placeOf(object),
       path,
       reason: `${object}: ${reason}`,
-      ...(remedy === undefined ? {} : { remedy }),
+      ...defined({ remedy }),
     })),
   };
 }
@@ -382,9 +383,7 @@ function settingsProblems(
 const poolProblems = (pools: readonly Placed<MachineConfigPool>[]): readonly BootstrapProblem[] =>
   pools.flatMap(({ object, place }) =>
     problemsOfPool(object).flatMap(({ severity, path, reason, remedy }) =>
-      severity === "error"
-        ? [{ place, path, reason: `${idOf(object)}: ${reason}`, ...(remedy === undefined ? {} : { remedy }) }]
-        : [],
+      severity === "error" ? [{ place, path, reason: `${idOf(object)}: ${reason}`, ...defined({ remedy }) }] : [],
     ),
   );
 
@@ -449,7 +448,7 @@ function renderedPool(
         place: written.find(({ object }) => object.metadata.name === member)?.place ?? place,
         path: path ?? "",
         reason: `pool ${pool.metadata.name}: ${reason}`,
-        ...(remedy === undefined ? {} : { remedy }),
+        ...defined({ remedy }),
       })),
     };
   // Only the cluster knows the owner; its controller adds it.

@@ -4,6 +4,7 @@ import type { MachineOSConfig } from "../../api/kinds/machine-os-config.ts";
 import { annotations, buildNamespace, labels, objects } from "../../api/names.ts";
 import { equalValues } from "../../ignition/canonical.ts";
 import { buildConfigKeys } from "../build/build-settings.ts";
+import { defined } from "../../api/schema/defined.ts";
 
 /** What names credentials of builds, and the Secrets of the suite's namespace. */
 export interface CredentialFacts {
@@ -70,7 +71,7 @@ const copyOf = (
     ...(notes === undefined ? {} : { annotations: { ...notes } }),
   },
   type,
-  ...(data === undefined ? {} : { data }),
+  ...defined({ data }),
 });
 
 export interface CredentialChanges {

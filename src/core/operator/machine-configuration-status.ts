@@ -6,6 +6,7 @@ import { configServerAccess } from "../join/config-server.ts";
 import { mergePolicies } from "../config/disruption-policy.ts";
 import { type MachineApi, bootImagePlatform, effectiveManagers, noMachineApi } from "./boot-image-managers.ts";
 import { bootImageConditions, bootImageReasons } from "./boot-image-report.ts";
+import { defined } from "../../api/schema/defined.ts";
 
 type Status = NonNullable<MachineConfiguration["status"]>;
 
@@ -73,8 +74,7 @@ export function machineConfigurationStatus(
       >,
     },
     managedBootImagesStatus: { machineManagers: managers },
-    bootImageSkewEnforcementStatus:
-      mode === "Manual" ? { mode, ...(manual === undefined ? {} : { manual }) } : { mode: "None" },
+    bootImageSkewEnforcementStatus: mode === "Manual" ? { mode, ...defined({ manual }) } : { mode: "None" },
   };
 }
 

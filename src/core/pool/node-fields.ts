@@ -12,14 +12,14 @@ export interface NodeField {
   readonly writer: string;
   /** What the components decide by it. */
   readonly decides: string;
-  readonly trust: Trust;
+  readonly trust: FieldTrust;
 }
 
 /**
  * Whether root on the machine can write the field, with its kubelet's certificate or the token of its daemon, and how far
  * it then reaches.
  */
-export type Trust =
+export type FieldTrust =
   /** It cannot. */
   | { readonly forged: "no" }
   /** `registering`: only as it creates the Node. */
@@ -37,16 +37,16 @@ export type Trust =
       /** What limits it. */ readonly bound: string;
     };
 
-const safe: Trust = { forged: "no" };
-const itself: Trust = { forged: "yes", reaches: "itself" };
-const report: Trust = { forged: "yes", reaches: "report" };
-const others = (bound: string): Trust => ({ forged: "yes", reaches: "others", bound });
+const safe: FieldTrust = { forged: "no" };
+const itself: FieldTrust = { forged: "yes", reaches: "itself" };
+const report: FieldTrust = { forged: "yes", reaches: "report" };
+const others = (bound: string): FieldTrust => ({ forged: "yes", reaches: "others", bound });
 
 interface Noted {
   readonly key: string;
   readonly writer: "controller" | "daemon" | "drain" | "configServer";
   readonly decides: string;
-  readonly trust?: Trust;
+  readonly trust?: FieldTrust;
 }
 
 const writers = {

@@ -36,7 +36,7 @@ export interface SizedPool extends PinForecastOfPool {
 }
 
 /** The architecture of a machine; `undefined`: its kubelet has not said it. */
-export const architectureOf = ({ metadata, status }: Node): string | undefined =>
+export const machineArchitectureOf = ({ metadata, status }: Node): string | undefined =>
   metadata.labels?.[labels.arch] ?? status?.nodeInfo?.architecture;
 
 /** The architectures of a pool's machines, sorted. @param fallback for machines that do not say theirs. */
@@ -45,7 +45,7 @@ export const architecturesIn = (pool: PinForecastOfPool, nodes: readonly Node[],
     ...new Set(
       nodes
         .filter(({ metadata }) => pool.nodes.includes(metadata.name))
-        .map((node) => architectureOf(node) ?? fallback),
+        .map((node) => machineArchitectureOf(node) ?? fallback),
     ),
   ].sort();
 
@@ -62,7 +62,7 @@ export function sizePinnedImages(
     if (node === undefined) return [];
     const listed = new Set((node.status?.images ?? []).flatMap(({ names }) => names ?? []));
     const missing = pool.fetched.filter((image) => !listed.has(image));
-    const sizes = missing.map((image) => ({ image, size: sizeOf(image, architectureOf(node) ?? fallback) }));
+    const sizes = missing.map((image) => ({ image, size: sizeOf(image, machineArchitectureOf(node) ?? fallback) }));
     for (const { image, size } of sizes) if (size.verdict === "unread") unread.set(image, size.problem);
     const layers = sizes.flatMap(({ size }) => (size.verdict === "read" ? size.layers : []));
     const offeredBytes = bytesOf(node.status?.allocatable?.["ephemeral-storage"]);

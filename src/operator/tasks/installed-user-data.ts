@@ -2,7 +2,7 @@ import { utf8ToBytes } from "@noble/hashes/utils.js";
 import { type Secret, kubernetes } from "../../api/foreign/kubernetes.ts";
 import { fieldManagers, machineNamespace, objects } from "../../api/names.ts";
 import { keyOf } from "../../api/schema/object.ts";
-import { type AuthorityDecision, decideAuthority, installedUserData } from "../../core/join/installed-user-data.ts";
+import { type InstalledAuthority, decideAuthority, installedUserData } from "../../core/join/installed-user-data.ts";
 import { machineApiRemedy } from "../../core/operator/decide-rights.ts";
 import { encodeBase64 } from "../../ignition/data-url.ts";
 import { isForbidden, isInvalid } from "../../kube/kube-error.ts";
@@ -25,7 +25,7 @@ interface View {
 
 interface Decision {
   readonly authorities: string;
-  readonly judged: readonly (Found & { readonly decision: AuthorityDecision })[];
+  readonly judged: readonly (Found & { readonly decision: InstalledAuthority })[];
 }
 
 const notAllowed = `the operator may not renew the authority in user data of the installer; ${machineApiRemedy}`;

@@ -5,7 +5,7 @@ import { type KubeObject, type OwnerReference, longestObjectName } from "../../a
 import { metadataListType, pathOf } from "../../kube/kube-client.ts";
 import { isAlreadyExists } from "../../kube/kube-error.ts";
 import { reapplyMs } from "../apply-manifest.ts";
-import { ownNamespace } from "../cluster-sources.ts";
+import { ownNamespaceObject } from "../cluster-sources.ts";
 import { type OperatorTask, type TaskContext, taskDone } from "../operator-task.ts";
 import { watchMachines, watchNamespace, watchPools } from "../operator-watches.ts";
 
@@ -37,7 +37,7 @@ export const journalsTask: OperatorTask<View, Decision> = {
     await listAgain(context);
     return {
       known: memory.journals.known,
-      namespaceUid: caches.of(kubernetes.Namespace, ownNamespace).get(namespace)?.metadata.uid,
+      namespaceUid: caches.of(kubernetes.Namespace, ownNamespaceObject).get(namespace)?.metadata.uid,
       nodes: [...memory.journals.wanted].map((name) => {
         const known = memory.cluster.node(name);
         return { name, uid: known?.membership.verdict === "member" ? (known.node.metadata.uid ?? "") : undefined };

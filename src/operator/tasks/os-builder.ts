@@ -26,7 +26,7 @@ import {
 import { isNotFound } from "../../kube/kube-error.ts";
 import { builderPolicies } from "../admission-policies.ts";
 import { applyManifest, forgetApplied, isApplied, reapplyMs } from "../apply-manifest.ts";
-import { ours, ownMap, pullSecretOf } from "../cluster-sources.ts";
+import { ours, ownMap, clusterPullSecretOf } from "../cluster-sources.ts";
 import { builderBoundsIn, manifestInputs } from "../components.ts";
 import { builderDeployment, builderMetrics } from "../manifests.ts";
 import {
@@ -203,7 +203,7 @@ async function keepCredentials(wanted: readonly Secret[], { clock, kube, memory,
  * there.
  */
 async function copyForBuilds(configs: readonly MachineOSConfig[], context: TaskContext): Promise<void> {
-  await copySecret(objects.globalPullSecret, pullSecretOf(context), context);
+  await copySecret(objects.globalPullSecret, clusterPullSecretOf(context), context);
   const entitlement = await context.kube.get(kubernetes.Secret, entitlementKey, context);
   for (const { spec } of configs) {
     const name = `${objects.entitlementPrefix}${spec.machineConfigPool.name}`;

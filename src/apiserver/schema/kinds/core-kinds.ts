@@ -6,7 +6,7 @@ import { immutable, labelName, serviceName, oneOf, validateTaints } from "../val
 import { goObjectProblem } from "./go-json.ts";
 import { base64OfBytes } from "./protobuf.ts";
 import { objectIn, setDefault, kind } from "./define-kind.ts";
-import { duplicate, preparePod, validatePod, podFields } from "./pods.ts";
+import { keepSingleFirst, preparePod, validatePod, podFields } from "./pods.ts";
 import { validateEvent, eventFields, text } from "./event-kinds.ts";
 
 function prepareSecret(secret: KubeObject): void {
@@ -141,7 +141,7 @@ function prepareService(service: KubeObject): void {
 }
 
 function prepareNode(node: KubeObject): void {
-  duplicate(
+  keepSingleFirst(
     objectIn(node, "spec"),
     "podCIDR",
     "podCIDRs",

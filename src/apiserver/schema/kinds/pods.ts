@@ -46,7 +46,7 @@ function preparePlainPod(spec: JsonObject): void {
 }
 
 /** A value and the list that it is the first of: the single one wins. `pkg/apis/core/v1/conversion.go (v1.34)` */
-export function duplicate(
+export function keepSingleFirst(
   object: JsonObject,
   single: string,
   list: string,
@@ -101,7 +101,7 @@ export function preparePod(pod: KubeObject, before: KubeObject | undefined): voi
   const spec = objectIn(pod, "spec");
   preparePodSpec(spec);
   preparePlainPod(spec);
-  duplicate(
+  keepSingleFirst(
     objectIn(pod, "status"),
     "podIP",
     "podIPs",

@@ -23,7 +23,7 @@ import {
 import { paid, spend, spendOn, spendOnSearch, tooCostly, traversal } from "./cel-cost.ts";
 import { type Comparable, concatenate, contains, indexIn, isDuration, mapOf, same } from "./cel-equality.ts";
 import { addMacros } from "./cel-macros.ts";
-import { compareVersions, normalizedSemver, parseSemver, Semver } from "./cel-semver.ts";
+import { compareSemver, normalizedSemver, parseSemver, Semver } from "./cel-semver.ts";
 
 /**
  * The functions that Kubernetes adds to CEL, without `authorizer`: kubernetes/apiserver pkg/cel/environment/base.go and
@@ -1121,11 +1121,11 @@ function addVersions(env: Declarations): void {
   const semvers = "(kubernetes.Semver)";
   env.registerFunction(
     `kubernetes.Semver.isGreaterThan${semvers}: bool`,
-    (a: Semver, b: Semver) => compareVersions(a, b) > 0n,
+    (a: Semver, b: Semver) => compareSemver(a, b) > 0n,
   );
   env.registerFunction(
     `kubernetes.Semver.isLessThan${semvers}: bool`,
-    (a: Semver, b: Semver) => compareVersions(a, b) < 0n,
+    (a: Semver, b: Semver) => compareSemver(a, b) < 0n,
   );
-  env.registerFunction(`kubernetes.Semver.compareTo${semvers}: int`, compareVersions);
+  env.registerFunction(`kubernetes.Semver.compareTo${semvers}: int`, compareSemver);
 }

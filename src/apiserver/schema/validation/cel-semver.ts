@@ -12,7 +12,7 @@ export class Semver implements Comparable {
     this.prerelease = prerelease;
   }
   equals(other: unknown): boolean {
-    return other instanceof Semver && compareVersions(this, other) === 0n;
+    return other instanceof Semver && compareSemver(this, other) === 0n;
   }
 }
 
@@ -50,7 +50,7 @@ export function normalizedSemver(text: string): string {
 }
 
 /** -1, 0 or 1, by the precedence of semver.org. */
-export function compareVersions(a: Semver, b: Semver): bigint {
+export function compareSemver(a: Semver, b: Semver): bigint {
   for (const index of [0, 1, 2] as const)
     if (a.numbers[index] !== b.numbers[index]) return a.numbers[index] < b.numbers[index] ? -1n : 1n;
   if (a.prerelease.length === 0 || b.prerelease.length === 0)
