@@ -26,7 +26,7 @@ import { encodeBase64 } from "../ignition/data-url.ts";
 import { isRecord } from "../ignition/shape.ts";
 import { type Caches, type Context, type Controller, watching } from "../kube/controller.ts";
 import { updateObject } from "../kube/kube-client.ts";
-import { isForbidden, isInvalid } from "../kube/kube-error.ts";
+import { KubeError, isForbidden, isInvalid, isNotFound, isPassing } from "../kube/kube-error.ts";
 import { type Outcome, done } from "../kube/outcome.ts";
 
 /** Time after which an update that the API server refused is tried again. */
@@ -39,6 +39,7 @@ const ownReasons: ReadonlySet<string> = new Set([
   bootImageReasons.reconciled,
   bootImageReasons.skipped,
   bootImageReasons.waiting,
+  bootImageReasons.updating,
   bootImageReasons.healthy,
   bootImageReasons.failing,
 ]);
@@ -122,7 +123,11 @@ export function bootImageController({ architecture }: { readonly architecture: s
       watching({
         resource: MachineConfigPool,
         concerns: ({ key: pool, before, after }) =>
-          pool !== "master" || releaseAwaited(before, undefined) === releaseAwaited(after, undefined) ? [] : key,
+          // A new pool's user data is kept from now on.
+          before === undefined ||
+          (pool === "master" && releaseAwaited(before, undefined) !== releaseAwaited(after, undefined))
+            ? key
+            : [],
       }),
     ],
     owns: ["MachineConfiguration.status.conditions.BootImageUpdate", "MachineSet.spec.template.spec.providerSpec"],
@@ -131,16 +136,10 @@ export function bootImageController({ architecture }: { readonly architecture: s
       const view = observe(name, context.caches);
       if (view === undefined || (view.platform === undefined && !hasOwnConditions(view.configuration))) return done();
       const plan = planOf(view, architecture);
-      const sets: JudgedSet[] = [];
-      for (const { set, decision } of plan.judged)
-        sets.push({
-          name: set.metadata.name,
-          decision:
-            decision.verdict === "update" && plan.awaited === undefined
-              ? await giveBootImage(set, decision, context)
-              : decision,
-        });
+      const { sets, failures } = await perform(plan, context);
       await writeConditions(view.configuration, { ...plan, sets }, context);
+      // The pass is tried again.
+      if (failures.length > 0) throw failures[0];
       const isRefused = sets.some(
         ({ decision }, index) =>
           plan.judged[index]?.decision.verdict === "update" &&
@@ -231,6 +230,42 @@ const noneBrought: BootImageDecision = {
 
 type Update = Extract<BootImageDecision, { readonly verdict: "update" }>;
 
+/** Gives each set its boot image. A failure of one set is no other set's: all failures are returned. */
+async function perform(
+  plan: Plan,
+  context: Context,
+): Promise<{ readonly sets: readonly JudgedSet[]; readonly failures: readonly KubeError[] }> {
+  const sets: JudgedSet[] = [];
+  const failures: KubeError[] = [];
+  for (const { set, decision } of plan.judged) {
+    const { name } = set.metadata;
+    if (decision.verdict !== "update" || plan.awaited !== undefined) {
+      sets.push({ name, decision });
+      continue;
+    }
+    try {
+      sets.push({ name, decision: await giveBootImage(set, decision, context) });
+    } catch (error) {
+      // Without an answer of the API server, that of the next set would take as long.
+      if (!(error instanceof KubeError)) throw error;
+      failures.push(error);
+      sets.push({ name, decision: afterFailure(decision, error) });
+    }
+  }
+  return { sets, failures };
+}
+
+/** What is said of a set whose update failed, and is tried again: another writer, or the set's deletion, is no fault of it. */
+function afterFailure(decision: Update, error: KubeError): BootImageDecision {
+  const { message } = error;
+  if (isPassing(error) || isNotFound(error)) return decision;
+  return {
+    verdict: "refused",
+    because: `its update to ${decision.to} failed: ${message}`,
+    remedy: "the controller tries again by itself",
+  };
+}
+
 /** Patches the boot image, and nothing else, of a set whose machines can start from it. */
 async function giveBootImage(set: MachineSet, decision: Update, context: Context): Promise<BootImageDecision> {
   const { kube, signal, report, log } = context;
@@ -268,12 +303,16 @@ async function giveBootImage(set: MachineSet, decision: Update, context: Context
  * @returns why it is none, and the set keeps its boot image.
  */
 async function readyUserData(name: string | undefined, context: Context): Promise<BootImageDecision | undefined> {
-  const { kube, signal, clock, log } = context;
+  const { caches, kube, signal, clock, log } = context;
   const ours = `worker${objects.userDataSuffix}`;
   const other = `name a Secret in userDataSecret that the operator keeps, such as ${ours}`;
   if (name === undefined) return { verdict: "skipped", because: "it names no Secret with user data", remedy: other };
-  // The operator writes these in a form that every boot image reads.
-  if (name.endsWith(objects.userDataSuffix)) return undefined;
+  // The operator writes that of each pool in a form that every boot image reads.
+  if (
+    name.endsWith(objects.userDataSuffix) &&
+    caches.of(MachineConfigPool).get(name.slice(0, -objects.userDataSuffix.length)) !== undefined
+  )
+    return undefined;
   const at = { name, namespace: machineNamespace };
   const secret = await kube.get(kubernetes.Secret, at, { signal }).catch((error: unknown) => {
     if (isForbidden(error)) return "refused" as const;

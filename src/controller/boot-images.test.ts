@@ -6,6 +6,7 @@ import { ControllerConfig } from "../api/kinds/controller-config.ts";
 import { MachineConfiguration } from "../api/kinds/machine-configuration.ts";
 import { annotations, machineNamespace, namespace, objects } from "../api/names.ts";
 import { type Condition, type Resource, conditionOf } from "../api/schema/object.ts";
+import type { HttpResponse } from "../ports/http.ts";
 
 const merge = (body: object) => ({ type: "merge", body }) as const;
 const settings = { name: objects.machineConfiguration };
@@ -33,6 +34,12 @@ const aws = (ami: string, userData = "worker-user-data-managed") => ({
 const all = { managedBootImages: { machineManagers: [manager({ mode: "All" })] } };
 function manager(selection: object) {
   return { resource: "machinesets", apiGroup: "machine.openshift.io", selection };
+}
+
+/** A failure of the API server. */
+function failed(code: number, reason: string): HttpResponse {
+  const status = { kind: "Status", apiVersion: "v1", status: "Failure", message: "it is broken", reason, code };
+  return { status: code, headers: {}, body: JSON.stringify(status) };
 }
 
 class Cluster {
@@ -326,6 +333,53 @@ describe("boot images of MachineSets", () => {
       message: "the ConfigMap coreos-bootimages is not read: its key stream is no JSON",
     });
     await cluster.bring("1");
+    expect(await cluster.ami("workers")).toBe("ami-1");
+  });
+
+  test.for([
+    { code: 500, reason: "InternalError", degraded: "False" },
+    { code: 413, reason: "RequestEntityTooLarge", degraded: "True" },
+    { code: 409, reason: "Conflict", degraded: "False" },
+  ])(
+    "of other sets are given where the API server answers $code for one, which is tried again [boot-images-9]",
+    async ({ code, reason, degraded }) => {
+      const cluster = await Cluster.on("AWS");
+      await cluster.bring("1");
+      let isBroken = true;
+      cluster.harness.intercept = (next) => async (request, signal) =>
+        isBroken && request.method === "PATCH" && request.target.includes("/machinesets/a-first")
+          ? failed(code, reason)
+          : next(request, signal);
+      for (const name of ["a-first", "b-second"]) await cluster.machineSet(name, aws("ami-us-1"));
+      expect([await cluster.ami("a-first"), await cluster.ami("b-second")]).toEqual(["ami-us-1", "ami-1"]);
+      const during = await cluster.conditions();
+      expect(during.progressing?.message).toBe("Reconciled 1 of 2 MAPI MachineSets");
+      expect(during.progressing).toMatchObject(
+        degraded === "True" ? { status: "False" } : { status: "True", reason: "Updating" },
+      );
+      expect(during.degraded).toMatchObject({ status: degraded });
+      if (degraded === "True")
+        expect(during.degraded?.message).toContain("MachineSet a-first: its update to ami-1 failed");
+      isBroken = false;
+      await cluster.harness.pass(120_000);
+      expect(await cluster.ami("a-first")).toBe("ami-1");
+      expect(await cluster.conditions()).toMatchObject({
+        progressing: { status: "False", reason: "Reconciled" },
+        degraded: { status: "False" },
+      });
+    },
+  );
+
+  test("of a set with user data of a pool that does not exist stay until it does [boot-images-10]", async () => {
+    const cluster = await Cluster.on("AWS");
+    await cluster.bring("1");
+    await cluster.machineSet("workers", aws("ami-us-1", "infra-user-data-managed"));
+    expect(await cluster.ami("workers")).toBe("ami-us-1");
+    expect((await cluster.conditions()).degraded?.message).toContain(
+      "MachineSet workers: the Secret infra-user-data-managed with its user data is missing",
+    );
+    await cluster.act(() => cluster.harness.pool("infra"));
+    await cluster.harness.pass(5000);
     expect(await cluster.ami("workers")).toBe("ami-1");
   });
 

@@ -206,4 +206,21 @@ describe("the state of a run from its Job and pods", () => {
   ])("$title", ({ pods = [], step, state, ...given }) => {
     expect(runStateOf({ job: "job" in given ? given.job : job(), pods, step }, now)).toMatchObject(state);
   });
+
+  test.for<{ status: Job["status"] }>([
+    { status: { conditions: [{ type: "Complete", status: "True" }], succeeded: 1 } },
+    { status: { succeeded: 1 } },
+  ])(
+    "a run whose pod was removed after its end is lost, and waits for no pod [os-builder-run-state-1]",
+    ({ status }) => {
+      expect(runStateOf({ job: job(status), pods: [], step: undefined }, now)).toMatchObject({
+        phase: "Lost",
+        failure: {
+          class: "BuilderLost",
+          step: "run",
+          cause: "its pod was removed before it was read which image it made",
+        },
+      });
+    },
+  );
 });

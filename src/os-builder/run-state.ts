@@ -72,14 +72,13 @@ export function runStateOf({ job, pods, step }: ObservedRun, now: number): RunSt
     );
   if (terminated !== undefined || pod?.status?.phase === "Failed") return failed(failureOf(pod, step));
 
-  const over = conditionOf(job.status?.conditions, "Failed");
-  if (over?.status === "True" || (pod === undefined && (job.status?.failed ?? 0) > 0)) {
+  const lost = whyLost(job, pod);
+  if (lost !== undefined)
     return {
       phase: "Lost",
-      failure: { class: "BuilderLost", step: step ?? "run", cause: over?.message ?? "its pod is gone", excerpt: "" },
+      failure: { class: "BuilderLost", step: step ?? "run", cause: lost, excerpt: "" },
       ...ended,
     };
-  }
   if (begun !== undefined)
     return {
       phase: "Running",
@@ -87,6 +86,17 @@ export function runStateOf({ job, pods, step }: ObservedRun, now: number): RunSt
       ...times,
     };
   return pendingState(pod, job, now);
+}
+
+/** Why nobody says any more what a run made: its Job has ended, and the pod that said it was removed. */
+function whyLost({ status }: Job, pod: Pod | undefined): string | undefined {
+  const isTrue = (type: string) => conditionOf(status?.conditions, type)?.status === "True";
+  if (isTrue("Failed")) return conditionOf(status?.conditions, "Failed")?.message ?? "its pod is gone";
+  if (pod !== undefined) return undefined;
+  if ((status?.failed ?? 0) > 0) return "its pod is gone";
+  return isTrue("Complete") || (status?.succeeded ?? 0) > 0
+    ? "its pod was removed before it was read which image it made"
+    : undefined;
 }
 
 type Status = NonNullable<NonNullable<Pod["status"]>["containerStatuses"]>[number];

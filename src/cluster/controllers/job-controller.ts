@@ -5,6 +5,7 @@ import { type Context, type Controller, watching } from "../../kube/controller.t
 import { isConflict, isNotFound } from "../../kube/kube-error.ts";
 import { type Outcome, done, stalled } from "../../kube/outcome.ts";
 import type { ObjectChange } from "../../kube/watch-cache.ts";
+import { eachAtOnce } from "../../ports/each-at-once.ts";
 import { Expectations } from "./expectations.ts";
 import { createPods, deletePods, isTerminatingNamespace } from "./make-pods.ts";
 import { jobEnd, planJob } from "./plan-job.ts";
@@ -13,6 +14,8 @@ import { controllerOf, ownedIndexes, podIndexes } from "./pod-state.ts";
 import { nameByHash } from "./template-hash.ts";
 import { millisecondsOf } from "./timestamp.ts";
 import { writeStatus } from "./write-status.ts";
+
+const releasesAtOnce = 20;
 
 const ownerJob = (pod: Pod): readonly string[] => {
   const owner = controllerOf(pod);
@@ -118,32 +121,34 @@ function expiresAt(job: Job): number | undefined {
   return at === undefined ? undefined : at + after * 1000;
 }
 
-/** Takes our finalizer off pods. */
+/** Takes our finalizer off pods, of all of them that the API server lets, and then throws the first failure. */
 async function release(pods: readonly Pod[], { kube, signal }: Context): Promise<void> {
-  await Promise.all(
-    pods.map(async ({ metadata }) => {
-      if (metadata.finalizers?.includes(workloads.jobTracking) !== true) return;
-      const finalizers = metadata.finalizers.filter((finalizer) => finalizer !== workloads.jobTracking);
-      try {
-        await kube.patch(
-          kubernetes.Pod,
-          metadata,
-          {
-            type: "merge",
-            body: {
-              metadata: {
-                uid: metadata.uid,
-                resourceVersion: metadata.resourceVersion,
-                finalizers: finalizers.length === 0 ? null : finalizers,
-              },
+  const failures = await eachAtOnce(pods, releasesAtOnce, async ({ metadata }): Promise<unknown> => {
+    if (signal.aborted || metadata.finalizers?.includes(workloads.jobTracking) !== true) return undefined;
+    const finalizers = metadata.finalizers.filter((finalizer) => finalizer !== workloads.jobTracking);
+    try {
+      await kube.patch(
+        kubernetes.Pod,
+        metadata,
+        {
+          type: "merge",
+          body: {
+            metadata: {
+              uid: metadata.uid,
+              resourceVersion: metadata.resourceVersion,
+              finalizers: finalizers.length === 0 ? null : finalizers,
             },
           },
-          { signal },
-        );
-      } catch (error) {
-        // It changed, and the change starts another pass, or it was deleted.
-        if (!isConflict(error) && !isNotFound(error)) throw error;
-      }
-    }),
-  );
+        },
+        { signal },
+      );
+      return undefined;
+    } catch (error) {
+      // It changed, and the change starts another pass, or it was deleted.
+      return isConflict(error) || isNotFound(error) ? undefined : error;
+    }
+  });
+  signal.throwIfAborted();
+  const failure = failures.find((each) => each !== undefined);
+  if (failure !== undefined) throw failure;
 }

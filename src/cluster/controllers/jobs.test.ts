@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { type Job, type Pod, kubernetes } from "../../api/foreign/kubernetes.ts";
 import { conditionOf } from "../../api/schema/object.ts";
 import { namespace, startCluster, template } from "../../../test/support/controllers-harness.ts";
+import { planJob } from "./plan-job.ts";
 
 const key = { name: "work", namespace };
 const job = (more: Partial<NonNullable<Job["spec"]>> = {}): Job => ({
@@ -86,6 +87,28 @@ describe("Jobs", () => {
     expect(conditionOf(work?.status?.conditions, "Failed")).toBeUndefined();
     expect((await running.kube.list(kubernetes.Pod, { namespace })).items).toHaveLength(1);
     expect(running.podsMade.size).toBe(2);
+  });
+
+  test("one pass makes and removes at most 500 pods, however many a Job asks for [cluster-jobs-1]", () => {
+    const wide = (parallelism: number): Job => ({ ...job({ parallelism }), status: {} });
+    expect(planJob(wide(2 ** 31 - 1), [], 0).create).toBe(500);
+    const pods = Array.from({ length: 1200 }, (_, index): Pod => ({
+      apiVersion: "v1",
+      kind: "Pod",
+      metadata: { name: `work-${index}`, namespace, uid: `${index}` },
+    }));
+    const { remove, status } = planJob(wide(0), pods, 0);
+    expect(remove).toHaveLength(500);
+    expect(status).toMatchObject({ active: 700, terminating: 500 });
+  });
+
+  test("a Job of more pods than one pass makes gets and loses all of them [cluster-jobs-2]", async () => {
+    const running = await startCluster({ nodes: [] });
+    await running.kube.create(kubernetes.Job, job({ parallelism: 502 }));
+    await running.until(kubernetes.Job, key, (object) => object?.status?.active === 502);
+    await running.kube.patch(kubernetes.Job, key, { type: "merge", body: { spec: { parallelism: 0 } } });
+    await running.untilAll(kubernetes.Pod, { namespace }, (pods) => pods.length === 0);
+    expect(running.podsMade.size).toBe(502);
   });
 
   test("a suspended Job has no pods, and continues when it is resumed", async () => {

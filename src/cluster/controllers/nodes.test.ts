@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { type Deployment, type Node, type Pod, type Taint, kubernetes } from "../../api/foreign/kubernetes.ts";
 import { conditionOf } from "../../api/schema/object.ts";
-import { nodeTaints } from "../../api/names.ts";
+import { buildNamespace, nodeTaints } from "../../api/names.ts";
 import {
   type TestCluster,
   inDefault,
@@ -139,6 +139,31 @@ describe("the life of nodes", () => {
       (pods) => pods.length === 2 && pods.every(({ status }) => status?.phase === "Succeeded"),
     );
     expect(left.map(({ metadata }) => metadata.name).toSorted()).toEqual(["c", "d"]);
+  });
+
+  test("[cluster-nodes-2] ended pods of one namespace remove none of another one", async () => {
+    const running = await startCluster({ nodes: [{}], controllers: { endedPods: 2 } });
+    running.exitOf = () => 0;
+    const other = { apiVersion: "v1", kind: "Namespace", metadata: { name: buildNamespace } };
+    await running.kube.create(kubernetes.Namespace, other);
+    const ended = { phase: "Succeeded" };
+    const build: Pod = {
+      ...pod("build", { restartPolicy: "Never" }),
+      metadata: { name: "build", namespace: buildNamespace },
+    };
+    await running.kube.create(kubernetes.Pod, build);
+    const key = { name: "build", namespace: buildNamespace };
+    await running.until(kubernetes.Pod, key, (object) => object?.status?.phase === ended.phase);
+    running.clock.skip(5000); // It is the oldest.
+    for (const name of ["a", "b", "c", "d", "e"])
+      await running.kube.create(kubernetes.Pod, pod(name, { restartPolicy: "Never" }));
+    const left = await running.untilAll(
+      kubernetes.Pod,
+      inDefault,
+      (pods) => pods.length === 2 && pods.every(({ status }) => status?.phase === ended.phase),
+    );
+    expect(left.map(({ metadata }) => metadata.name).toSorted()).toEqual(["d", "e"]);
+    expect(await running.kube.get(kubernetes.Pod, build.metadata)).toMatchObject({ status: ended });
   });
 });
 

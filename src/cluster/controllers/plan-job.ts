@@ -11,9 +11,12 @@ type JobStatus = NonNullable<Job["status"]>;
 const firstBackoffMs = 10_000;
 const lastBackoffMs = 600_000;
 const defaultBackoffLimit = 6;
+/** The most pods that one pass creates or deletes: k8s.io/kubernetes pkg/controller/job (master) MaxPodCreateDeletePerSync. */
+const mostPodsInPass = 500;
 /** Says that an end is decided: k8s.io/api batch/v1 (master). */
 const targets = { Complete: "SuccessCriteriaMet", Failed: "FailureTarget" } as const;
 
+/** The changes of pods that exceed one pass are those of the next, which starts when the watch shows this one's. */
 export interface JobPlan {
   readonly status: JobStatus;
   readonly create: number;
@@ -147,11 +150,14 @@ export function planJob(job: Job, pods: readonly Pod[], now: number): JobPlan {
           ? Math.min(active.length, parallelism)
           : parallelism
         : Math.min(parallelism, Math.max(0, spec.completions - succeeded));
-  let create = Math.max(0, wanted - active.length);
+  let create = Math.min(mostPodsInPass, Math.max(0, wanted - active.length));
   const remove =
     active.length > wanted
-      ? [...active].sort((a, b) => Number(isPodReady(a)) - Number(isPodReady(b))).slice(0, active.length - wanted)
+      ? [...active]
+          .sort((a, b) => Number(isPodReady(a)) - Number(isPodReady(b)))
+          .slice(0, Math.min(mostPodsInPass, active.length - wanted))
       : [];
+  const removed = new Set(remove);
   if (create > 0) {
     const wait = backoffMs(pods, now);
     if (wait > 0) {
@@ -169,7 +175,7 @@ export function planJob(job: Job, pods: readonly Pod[], now: number): JobPlan {
     ...kept,
     ...(startTime === undefined ? {} : { startTime }),
     ...(activeAfter === 0 ? {} : { active: activeAfter }),
-    ready: active.filter((pod) => isPodReady(pod) && !remove.includes(pod)).length,
+    ready: active.filter((pod) => isPodReady(pod) && !removed.has(pod)).length,
     terminating: terminating + remove.length,
     ...(counted.succeeded === 0 ? {} : { succeeded: counted.succeeded }),
     ...(counted.failed === 0 ? {} : { failed: counted.failed }),

@@ -27,13 +27,13 @@ export interface ClusterControllersOptions extends Ports {
   readonly authority?: Authority;
   /** A node that gives no sign of life for this long is unreachable. */
   readonly nodeMonitorGraceSeconds?: number;
-  /** As many pods that have ended are kept. */
+  /** As many pods that have ended are kept in each namespace. */
   readonly endedPods?: number;
 }
 
 /** k8s.io/kubernetes pkg/controller/nodelifecycle (release-1.31) node-monitor-grace-period. */
 const defaultGraceSeconds = 40;
-/** One machine: Kubernetes keeps 12,500. */
+/** Of a namespace, on one machine: Kubernetes keeps 12,500 of all. */
 const defaultEndedPods = 500;
 /** Events within this time are combined into one pass: a chain of four controllers must not take a second. */
 const coalesceMs = 10;

@@ -32,6 +32,7 @@ export const bootImageReasons = {
   reconciled: "Reconciled",
   skipped: "Skipped",
   waiting: "WaitingForRelease",
+  updating: "Updating",
   healthy: "AsExpected",
   failing: "Failing",
   unsupported: "NotSupported",
@@ -83,7 +84,9 @@ export function describeBootImages({ sets, awaited, problem, unsupported }: Boot
         total === 0
           ? bootImageReasons.none
           : due.length > 0
-            ? bootImageReasons.waiting
+            ? waits
+              ? bootImageReasons.waiting
+              : bootImageReasons.updating
             : skipped.length > 0
               ? bootImageReasons.skipped
               : bootImageReasons.reconciled,

@@ -183,6 +183,26 @@ describe("the boot image of a MachineSet", () => {
     },
   );
 
+  test.for(["constructor", "toString", "__proto__"])(
+    "%s is no architecture and no region, as it is no name of the release's [operator-decide-boot-image-10]",
+    (word) => {
+      const named = { annotations: { [annotations.capacityLabels]: `kubernetes.io/arch=${word}` } };
+      expect(
+        decideBootImage(machineSet({ value: aws({ id: "ami-us" }), metadata: named }), facts("AWS")),
+      ).toMatchObject({
+        verdict: "refused",
+        because: expect.stringContaining(`names an unknown architecture, ${word}`),
+      });
+      expect(
+        decideBootImage(machineSet({ value: aws({ id: "ami-us" }) }), facts("AWS", { architecture: word })),
+      ).toMatchObject({ verdict: "skipped", because: "the architecture of the control plane is not known" });
+      expect(decideBootImage(machineSet({ value: aws({ id: "ami-us" }, word) }), facts("AWS"))).toMatchObject({
+        verdict: "skipped",
+        because: `the release has no AMI for x86_64 in ${word}`,
+      });
+    },
+  );
+
   test("an AMI that an administrator vouches for is replaced, and no other one [operator-decide-boot-image-7]", () => {
     const decide = (metadata: object) =>
       decideBootImage(machineSet({ value: aws({ id: "ami-mine" }), metadata }), facts("AWS"));

@@ -1,5 +1,6 @@
 import type { MachineSet } from "../../api/foreign/openshift.ts";
 import { annotations, labels } from "../../api/names.ts";
+import { own } from "../../api/schema/own.ts";
 import { isRecord } from "../../ignition/shape.ts";
 import type { BootImagePlatform, BootImages } from "./boot-image-stream.ts";
 
@@ -103,7 +104,7 @@ function architectureOf(
       .split(",")
       .map((label) => label.trim())
       .flatMap((label) => (label.startsWith(`${labels.arch}=`) ? [label.slice(labels.arch.length + 1)] : []));
-    const known = named === undefined ? undefined : architectures[named];
+    const known = named === undefined ? undefined : own(architectures, named);
     if (known !== undefined) return known;
     const because =
       named === undefined
@@ -113,7 +114,9 @@ function architectureOf(
   }
   if (isMultiArchitecture)
     return skipped("nothing says which architecture its machines have, and the cluster has several", remedy);
-  return architectures[architecture ?? ""] ?? skipped("the architecture of the control plane is not known", remedy);
+  return (
+    own(architectures, architecture ?? "") ?? skipped("the architecture of the control plane is not known", remedy)
+  );
 }
 
 function decideAmi(
@@ -129,7 +132,7 @@ function decideAmi(
   const region = isRecord(placement) ? placement["region"] : undefined;
   if (typeof region !== "string" || region === "")
     return skipped("it names no region", "write its region into placement.region");
-  const to = images[architecture]?.amis[region];
+  const to = own(own(images, architecture)?.amis, region);
   if (to === undefined)
     return skipped(
       `the release has no AMI for ${architecture} in ${region}`,
@@ -166,7 +169,7 @@ function decideDisks(
   const [first] = boot;
   if (first === undefined)
     return skipped("none of its disks is a boot disk with an image", "name the image of its boot disk");
-  const to = images[architecture]?.gcp;
+  const to = own(images, architecture)?.gcp;
   if (to === undefined)
     return skipped(
       `the release has no image for ${architecture} on GCP`,
