@@ -1,7 +1,11 @@
 import { writeFileSync } from "node:fs";
 import { relative } from "node:path";
-import type { Reporter, TestModule, Vitest } from "vitest/node";
+import { stripVTControlCharacters } from "node:util";
+import type { Reporter, TestCase, TestModule, Vitest } from "vitest/node";
 import { durationsPath, readDurations } from "./longest-first.ts";
+
+/** Of a failure; the summary at the end of a run has the whole of it. */
+const mostCharacters = 4_000;
 
 /**
  * Names the tests that were skipped, with a word more where docs/conformance.md builds on one, and ends a run with one
@@ -13,6 +17,17 @@ export default class PlainReporter implements Reporter {
 
   onInit(vitest: Vitest): void {
     this.#vitest = vitest;
+  }
+
+  /** A run of many minutes may be ended before its summary: what failed is said at once. */
+  onTestCaseResult(test: TestCase): void {
+    const { state, errors } = test.result();
+    if (state !== "failed") return;
+    const file = relative(process.cwd(), test.module.moduleId);
+    for (const { message, diff } of errors)
+      process.stdout.write(
+        `failed: ${file} > ${test.fullName}: ${stripVTControlCharacters([message, diff ?? ""].join("\n")).slice(0, mostCharacters)}\n`,
+      );
   }
 
   async onTestRunEnd(modules: readonly TestModule[]): Promise<void> {
