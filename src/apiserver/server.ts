@@ -38,14 +38,14 @@ import { rbacIndex } from "./access/rbac-index.ts";
 import { representation } from "./http/representation.ts";
 import { readAhead, type ReadYaml, readYaml } from "./http/request-body.ts";
 import { parseTarget } from "./http/request-target.ts";
-import { type Share, shareOf } from "./access/shares.ts";
+import { shareOf } from "./access/shares.ts";
 import { roleEscalation } from "./admission/role-escalation.ts";
 import { builtinDefinitions } from "./schema/kinds/builtin-kinds.ts";
-import type { AccessAttributes, UserInfo } from "./schema/contract.ts";
+import type { AccessAttributes, Share, UserInfo } from "./schema/contract.ts";
 import { tokenIssuer, type TokenKeys } from "./access/service-account-tokens.ts";
 import { internalError, notServed, pageNotFound, Refusal, tooManyRequests, unforeseen } from "./schema/status.ts";
 import { LongSelectors, type SelectorLimits, selectorLimits } from "./http/long-selectors.ts";
-import { UnreadLines, type UnreadLimits, unreadLimits } from "./http/watch-stream.ts";
+import { UnreadLines, type WatcherLimits, unreadLimits } from "./http/watch-stream.ts";
 import type { Store } from "./storage/store.ts";
 import { nodeRestriction } from "./admission/node-restriction.ts";
 
@@ -71,7 +71,7 @@ export interface ApiServerOptions {
   /** Events a slow watcher may leave unread. */
   readonly watchBacklog?: number;
   /** What all watchers may leave unread. */
-  readonly unread?: UnreadLimits;
+  readonly unread?: WatcherLimits;
   /** What the selectors of all watches may take. */
   readonly selectors?: SelectorLimits;
   readonly bootstrap?: FirstObjectsOptions;

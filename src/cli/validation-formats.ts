@@ -1,5 +1,6 @@
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
+import { countText } from "../core/text/count-text.ts";
 import type { Problem } from "../ignition/problem.ts";
 import { type Place, type Position, documentOf, placeText } from "./manifests.ts";
 import { version } from "./version.ts";
@@ -17,12 +18,11 @@ export interface Validation {
   readonly findings: readonly Finding[];
 }
 
-const count = (number: number, what: string) => `${number} ${what}${number === 1 ? "" : "s"}`;
 const errorsIn = (findings: readonly Finding[]) => findings.filter(({ severity }) => severity === "error").length;
 
 function summary({ documents, findings }: Validation): string {
   const errors = errorsIn(findings);
-  return `${count(documents.length, "document")}: ${count(errors, "error")}, ${count(findings.length - errors, "warning")}\n`;
+  return `${countText(documents.length, "document")}: ${countText(errors, "error")}, ${countText(findings.length - errors, "warning")}\n`;
 }
 
 /** What is wrong, and what helps: without the place. */
@@ -75,7 +75,7 @@ function github(validation: Validation): string {
   return `${lines.join("")}${summary(validation)}`;
 }
 
-/** The same problem has the same mark when lines above it come and go. */
+/** Identify a problem whatever line it moves to. */
 function fingerprints(findings: readonly Finding[]): readonly string[] {
   const seen = new Map<string, number>();
   return findings.map((finding) => {

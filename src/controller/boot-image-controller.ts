@@ -1,4 +1,4 @@
-import { utf8ToBytes } from "@noble/hashes/utils.js";
+import { base64OfText } from "../core/text/base64-of-text.ts";
 import { type ConfigMap, kubernetes } from "../api/foreign/kubernetes.ts";
 import { type MachineSet, openshift } from "../api/foreign/openshift.ts";
 import { ControllerConfig } from "../api/kinds/controller-config.ts";
@@ -22,7 +22,6 @@ import { machineApiRemedy } from "../core/operator/decide-rights.ts";
 import { decideStub } from "../core/operator/user-data-stub.ts";
 import { textOfBase64 } from "../core/render/base-configs.ts";
 import { equalValues } from "../ignition/canonical.ts";
-import { encodeBase64 } from "../ignition/data-url.ts";
 import { isRecord } from "../ignition/shape.ts";
 import { type Caches, type Context, type Controller, watching } from "../kube/controller.ts";
 import { updateObject } from "../kube/kube-client.ts";
@@ -353,7 +352,7 @@ async function readyUserData(name: string | undefined, context: Context): Promis
                 [annotations.stubUpgradedAt]: timestampOf(clock.now()),
               },
             },
-            data: { userData: encodeBase64(utf8ToBytes(decision.text)) },
+            data: { userData: base64OfText(decision.text) },
           },
         },
         { owner: fieldManagers.bootImages, signal },

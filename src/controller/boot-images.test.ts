@@ -1,3 +1,4 @@
+import { anyDefinition } from "../../test/support/any-definition.ts";
 import { describe, expect, test } from "vitest";
 import { Harness } from "../../test/support/control-plane-harness.ts";
 import { kubernetes } from "../api/foreign/kubernetes.ts";
@@ -5,7 +6,7 @@ import { type MachineSet, openshift } from "../api/foreign/openshift.ts";
 import { ControllerConfig } from "../api/kinds/controller-config.ts";
 import { MachineConfiguration } from "../api/kinds/machine-configuration.ts";
 import { annotations, machineNamespace, namespace, objects } from "../api/names.ts";
-import { type Condition, type Resource, conditionOf } from "../api/schema/object.ts";
+import { type Condition, conditionOf } from "../api/schema/object.ts";
 import type { HttpResponse } from "../ports/http.ts";
 
 const merge = (body: object) => ({ type: "merge", body }) as const;
@@ -81,7 +82,7 @@ class Cluster {
       });
       if (withApi)
         for (const kind of [openshift.MachineSet, openshift.ClusterVersion])
-          await kube.create(kubernetes.CustomResourceDefinition, definitionOf(kind));
+          await kube.create(kubernetes.CustomResourceDefinition, anyDefinition(kind));
       await harness.config("50-master", "master", { "/etc/a": "1" });
     });
     harness.start("test", { architecture: "amd64" });
@@ -143,27 +144,6 @@ class Cluster {
     };
   }
 }
-
-/** A definition that stores and serves objects of any form. */
-const definitionOf = ({ group, version, kind, plural, namespaced }: Resource) =>
-  ({
-    apiVersion: "apiextensions.k8s.io/v1",
-    kind: "CustomResourceDefinition",
-    metadata: { name: `${plural}.${group}` },
-    spec: {
-      group,
-      scope: namespaced ? "Namespaced" : "Cluster",
-      names: { plural, singular: kind.toLowerCase(), kind, listKind: `${kind}List` },
-      versions: [
-        {
-          name: version,
-          served: true,
-          storage: true,
-          schema: { openAPIV3Schema: { type: "object", "x-kubernetes-preserve-unknown-fields": true } },
-        },
-      ],
-    },
-  }) as never;
 
 describe("boot images of MachineSets", () => {
   test("follow the release, and nothing else of a set changes [boot-images-1]", async () => {

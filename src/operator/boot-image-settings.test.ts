@@ -1,3 +1,4 @@
+import { anyDefinition } from "../../test/support/any-definition.ts";
 import { expect, test } from "vitest";
 import { installed, startOperator, until } from "../../test/support/operator-harness.ts";
 import { kubernetes } from "../api/foreign/kubernetes.ts";
@@ -7,26 +8,8 @@ import { annotations, objects } from "../api/names.ts";
 import { type Resource, conditionOf } from "../api/schema/object.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
 
-/** A definition that stores and serves objects of any form. */
-const define = (kube: KubeClient, { group, version, kind, plural, namespaced }: Resource) =>
-  kube.create(kubernetes.CustomResourceDefinition, {
-    apiVersion: "apiextensions.k8s.io/v1",
-    kind: "CustomResourceDefinition",
-    metadata: { name: `${plural}.${group}` },
-    spec: {
-      group,
-      scope: namespaced ? "Namespaced" : "Cluster",
-      names: { plural, singular: kind.toLowerCase(), kind, listKind: `${kind}List` },
-      versions: [
-        {
-          name: version,
-          served: true,
-          storage: true,
-          schema: { openAPIV3Schema: { type: "object", "x-kubernetes-preserve-unknown-fields": true } },
-        },
-      ],
-    },
-  } as never);
+const define = (kube: KubeClient, resource: Resource) =>
+  kube.create(kubernetes.CustomResourceDefinition, anyDefinition(resource));
 
 const settings = { name: objects.machineConfiguration };
 const machineSets = (mode: string) => ({

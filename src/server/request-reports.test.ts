@@ -1,3 +1,4 @@
+import { servedOutcome } from "../../test/support/server-harness.ts";
 import { expect, test } from "vitest";
 import { Kernel } from "../../test/simulation/kernel.ts";
 import { silentLogger } from "../ports/logger.ts";
@@ -6,21 +7,8 @@ import type { RequestOutcome } from "./answer-request.ts";
 import { RequestReports } from "./request-reports.ts";
 import { createReport } from "../kube/report.ts";
 
-const served: RequestOutcome = {
-  is: "served",
-  status: 200,
-  reason: "Served",
-  requester: "192.0.2.1",
-  pool: "worker",
-  config: "rendered-worker-1",
-  version: "3.4.0",
-  sizeBytes: 10,
-  durationMs: 5,
-  by: "token",
-  node: "",
-};
 const refused: RequestOutcome = {
-  ...served,
+  ...servedOutcome,
   is: "refused",
   status: 401,
   reason: "Unauthorized",
@@ -48,7 +36,7 @@ function harness(chapter: "Server" | "Bootstrap" = "Server") {
 
 test("each answer is a line that names client and content; a flood of answers becomes a count [server-tell-requests-1]", async () => {
   const { writer, journal, pass } = harness();
-  for (let index = 0; index < 1000; index += 1) writer.report({ ...served, requester: `192.0.2.${index}` });
+  for (let index = 0; index < 1000; index += 1) writer.report({ ...servedOutcome, requester: `192.0.2.${index}` });
   expect(journal.lines.length).toBe(150);
   expect(journal.lines[0]).toMatchObject({
     book: "cluster",
@@ -70,7 +58,7 @@ test("each answer is a line that names client and content; a flood of answers be
   expect(journal.lines.slice(150).map(({ path, data }) => [path, data?.["machines"], data?.["requester"]])).toEqual([
     ["Served/worker", 850, undefined],
   ]);
-  writer.report(served);
+  writer.report(servedOutcome);
   expect(journal.lines.at(-1)?.data).toMatchObject({ requester: "192.0.2.1" });
 });
 
@@ -100,13 +88,13 @@ test("the pool names of unauthenticated requests are not repeated, but count as 
 
 test("probes and unchanged answers are not reported", () => {
   const { writer, journal } = harness();
-  for (const is of ["health", "notModified", "described"] as const) writer.report({ ...served, is });
+  for (const is of ["health", "notModified", "described"] as const) writer.report({ ...servedOutcome, is });
   expect(journal.lines).toEqual([]);
 });
 
 test("the bootstrap's lines are of one chapter, and begin the book of the machine that the token names [server-tell-requests-3]", () => {
   const { writer, journal } = harness("Bootstrap");
-  const master = { ...served, pool: "worker", config: "rendered-master-1" };
+  const master = { ...servedOutcome, pool: "worker", config: "rendered-master-1" };
   writer.report({ ...master, node: "master-0" });
   writer.report(master);
   expect(journal.lines.map(({ book, chapter, path, mark }) => `${book} ${chapter} ${path} ${mark}`)).toEqual([
@@ -121,8 +109,8 @@ test("the bootstrap's lines are of one chapter, and begin the book of the machin
 
 test("what a request says of its machine's boot image is in the line, and nothing where it says none [server-tell-requests-7]", () => {
   const { writer, journal } = harness();
-  writer.report({ ...served, ignition: "2.15" });
-  writer.report(served);
+  writer.report({ ...servedOutcome, ignition: "2.15" });
+  writer.report(servedOutcome);
   expect(journal.lines.map(({ message, data }) => [message, data?.["ignition"]])).toEqual([
     [expect.stringMatching(/; its boot image has Ignition 2\.15, as it says$/), "2.15"],
     [expect.stringMatching(/ms$/), undefined],

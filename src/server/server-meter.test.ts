@@ -1,20 +1,7 @@
+import { servedOutcome } from "../../test/support/server-harness.ts";
 import { expect, test } from "vitest";
-import type { RequestOutcome } from "./answer-request.ts";
 import { ServerMeter } from "./server-meter.ts";
 
-const served: RequestOutcome = {
-  is: "served",
-  status: 200,
-  reason: "Served",
-  requester: "192.0.2.1",
-  pool: "worker",
-  config: "rendered-worker-1",
-  version: "3.4.0",
-  sizeBytes: 10,
-  durationMs: 5,
-  by: "token",
-  node: "",
-};
 const gauges = {
   cacheBytes: 0,
   cacheEntries: 0,
@@ -29,10 +16,10 @@ const ignitions = (meter: ServerMeter) =>
 
 test("configurations are counted by the Ignition of the boot image, and refusals are not [server-meter-1]", () => {
   const meter = new ServerMeter((pool) => pool === "worker");
-  meter.request({ ...served, ignition: "2.15" });
-  meter.request({ ...served, ignition: "2.15" });
-  meter.request(served);
-  meter.request({ ...served, is: "refused", status: 401, ignition: "2.9" });
+  meter.request({ ...servedOutcome, ignition: "2.15" });
+  meter.request({ ...servedOutcome, ignition: "2.15" });
+  meter.request(servedOutcome);
+  meter.request({ ...servedOutcome, is: "refused", status: 401, ignition: "2.9" });
   expect(ignitions(meter)).toEqual([
     { labels: { pool: "worker", ignition: "2.15" }, value: 2 },
     { labels: { pool: "worker", ignition: "" }, value: 1 },
@@ -41,7 +28,7 @@ test("configurations are counted by the Ignition of the boot image, and refusals
 
 test("clients that make up versions make no endless series [server-meter-2]", () => {
   const meter = new ServerMeter(() => true);
-  for (let minor = 0; minor < 900; minor += 1) meter.request({ ...served, ignition: `9.${minor}` });
+  for (let minor = 0; minor < 900; minor += 1) meter.request({ ...servedOutcome, ignition: `9.${minor}` });
   const samples = ignitions(meter);
   expect(samples.length).toBeLessThan(250);
   expect(samples.reduce((sum, { value }) => sum + value, 0)).toBe(900);

@@ -1,9 +1,9 @@
+import { anyDefinition } from "../support/any-definition.ts";
 import { kubernetes } from "../../src/api/foreign/kubernetes.ts";
 import { type MachineSet, openshift } from "../../src/api/foreign/openshift.ts";
 import { ControllerConfig } from "../../src/api/kinds/controller-config.ts";
 import { MachineConfiguration } from "../../src/api/kinds/machine-configuration.ts";
 import { machineNamespace, namespace, objects } from "../../src/api/names.ts";
-import type { Resource } from "../../src/api/schema/object.ts";
 import { bootImageConditions } from "../../src/core/operator/boot-image-report.ts";
 import { machineConfigurationStatus } from "../../src/core/operator/machine-configuration-status.ts";
 import { type Harness, updatedPool } from "../support/control-plane-harness.ts";
@@ -46,7 +46,7 @@ async function onGcp(userDataSecret: string): Promise<Harness> {
       kind: "Namespace",
       metadata: { name: machineNamespace },
     });
-    await kube.create(kubernetes.CustomResourceDefinition, definitionOf(openshift.MachineSet));
+    await kube.create(kubernetes.CustomResourceDefinition, anyDefinition(openshift.MachineSet));
     await kube.create(kubernetes.ConfigMap, {
       apiVersion: "v1",
       kind: "ConfigMap",
@@ -63,26 +63,6 @@ async function onGcp(userDataSecret: string): Promise<Harness> {
   await harness.pass(60_000);
   return harness;
 }
-
-const definitionOf = ({ group, version, kind, plural }: Resource) =>
-  ({
-    apiVersion: "apiextensions.k8s.io/v1",
-    kind: "CustomResourceDefinition",
-    metadata: { name: `${plural}.${group}` },
-    spec: {
-      group,
-      scope: "Namespaced",
-      names: { plural, singular: kind.toLowerCase(), kind, listKind: `${kind}List` },
-      versions: [
-        {
-          name: version,
-          served: true,
-          storage: true,
-          schema: { openAPIV3Schema: { type: "object", "x-kubernetes-preserve-unknown-fields": true } },
-        },
-      ],
-    },
-  }) as never;
 
 /** MachineSets whose boot images the controller would give, and cannot. */
 export const bootImageRows: readonly Row[] = [

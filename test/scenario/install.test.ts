@@ -150,7 +150,7 @@ describe.skipIf(!hasKubectl || !hasApiServer)("kubectl apply -k install/", () =>
     );
     const files = folders.filter((file) => file.endsWith(".yaml") && !file.endsWith("kustomization.yaml"));
     const documents = [
-      // What is for another namespace, which this cluster does not have, is judged in one that it has.
+      // This cluster lacks the namespace of the machine API: the API server judges its manifests in `default`.
       ...files.map((file) =>
         readFileSync(file, "utf8").replaceAll(`namespace: ${machineNamespace}`, "namespace: default"),
       ),

@@ -13,6 +13,7 @@ import { ProvisioningToken } from "../../src/api/kinds/provisioning-token.ts";
 import { tokenHash } from "../../src/core/join/provisioning-token.ts";
 import { tlsOfFlags } from "../../src/core/certificates/tls-profile.ts";
 import { encodeDataUrl } from "../../src/ignition/data-url.ts";
+import type { RequestOutcome } from "../../src/server/answer-request.ts";
 import { type KubeClient, createKubeClient } from "../../src/kube/kube-client.ts";
 import type { Clock } from "../../src/ports/clock.ts";
 import type { HttpHandler } from "../../src/ports/http.ts";
@@ -430,3 +431,18 @@ export function credentialIn(text: string): { readonly token: string; readonly i
   const claims = JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString()) as { readonly jti: string };
   return { token, id: `JTI=${claims.jti}` };
 }
+
+/** What a config server notes of a request that it answered with a configuration. */
+export const servedOutcome: RequestOutcome = {
+  is: "served",
+  status: 200,
+  reason: "Served",
+  requester: "192.0.2.1",
+  pool: "worker",
+  config: "rendered-worker-1",
+  version: "3.4.0",
+  sizeBytes: 10,
+  durationMs: 5,
+  by: "token",
+  node: "",
+};

@@ -1,5 +1,5 @@
 import type { UserInfo } from "../schema/contract.ts";
-import type { Share } from "./shares.ts";
+import type { Share } from "../schema/contract.ts";
 
 /** One request on its way through the server. */
 export interface Exchange {

@@ -1,13 +1,7 @@
 import { joinNamespace, namespace as suiteNamespace, objects, suiteNamespaces } from "../../api/names.ts";
 import { clusterNamespaces } from "../storage/room.ts";
-import type { Part, UserInfo } from "../schema/contract.ts";
+import type { Share, UserInfo } from "../schema/contract.ts";
 import { mastersGroup } from "./authorization.ts";
-
-/** Whose part of the server's connections, memory and time a request takes. */
-export interface Share {
-  readonly of: string;
-  readonly part: Part;
-}
 
 /** Accounts of the suite whose pods run on the machines of the control plane alone. */
 const trustedAccounts: ReadonlySet<string> = new Set(

@@ -1,17 +1,15 @@
-import type { Part } from "../schema/contract.ts";
-import type { Watcher } from "./watch-stream.ts";
+import type { Share } from "../schema/contract.ts";
+import { ShareCounts } from "./share-counts.ts";
+import type { WatcherLimits } from "./watch-stream.ts";
 
-/** Characters of selectors that watches keep; a parsed one takes up to fifty times its text. */
-export interface SelectorLimits {
-  /** Each watch has so many for nothing: what kubelets and controllers ask for is shorter. */
+/** Characters of selectors that watches keep. */
+export interface SelectorLimits extends WatcherLimits {
+  /** Characters of each watch that do not count: kubelets and controllers use fewer. */
   readonly ofEach: number;
-  /** Of one user, by whose part of the server it takes. */
-  readonly ofOne: Readonly<Record<Part, number>>;
-  /** Of all users of a part. */
-  readonly ofAll: Readonly<Record<Part, number>>;
 }
 
 const kibi = 1024;
+/** A parsed selector takes some sixty times its text in memory. */
 export const selectorLimits: SelectorLimits = {
   ofEach: 512,
   ofOne: { others: 512 * kibi, nodes: 64 * kibi, cluster: 2048 * kibi },
@@ -21,31 +19,19 @@ export const selectorLimits: SelectorLimits = {
 /** Counts what the selectors of open watches take: such a watch lives for an hour, whether anything changes or not. */
 export class LongSelectors {
   readonly #limits: SelectorLimits;
-  readonly #ofOne = new Map<string, number>();
-  readonly #ofAll: Record<Part, number> = { others: 0, nodes: 0, cluster: 0 };
+  readonly #counts = new ShareCounts();
 
   constructor(limits: SelectorLimits) {
     this.#limits = limits;
   }
 
   /** @returns what gives the room of the watch back; `undefined`: there is none. */
-  take({ of, part }: Watcher, characters: number): (() => void) | undefined {
-    const counted = Math.max(0, characters - this.#limits.ofEach);
-    const own = (this.#ofOne.get(of) ?? 0) + counted;
-    const all = this.#ofAll[part] + counted;
-    if (counted > 0 && (own > this.#limits.ofOne[part] || all > this.#limits.ofAll[part])) return undefined;
-    this.#count(of, part, counted);
-    let held = counted;
-    return () => {
-      this.#count(of, part, -held);
-      held = 0;
-    };
-  }
-
-  #count(of: string, part: Part, characters: number): void {
-    this.#ofAll[part] += characters;
-    const own = (this.#ofOne.get(of) ?? 0) + characters;
-    if (own === 0) this.#ofOne.delete(of);
-    else this.#ofOne.set(of, own);
+  take(share: Share, characters: number): (() => void) | undefined {
+    const { ofEach, ofOne, ofAll } = this.#limits;
+    const counted = Math.max(0, characters - ofEach);
+    const isFull =
+      this.#counts.ofUser(share) + counted > ofOne[share.part] ||
+      this.#counts.ofPart(share) + counted > ofAll[share.part];
+    return counted > 0 && isFull ? undefined : this.#counts.take(share, counted);
   }
 }

@@ -1,4 +1,5 @@
-import type { Part } from "../schema/contract.ts";
+import type { Part, Share } from "../schema/contract.ts";
+import { ShareCounts } from "./share-counts.ts";
 
 /**
  * Events that a watcher may leave unread before it is cut off; it then lists or resumes, as after any lost connection.
@@ -7,14 +8,8 @@ export const defaultBacklog = 1_000;
 /** The same in characters, for kinds whose objects are large. */
 const backlogCharacters = 32 * 1024 * 1024;
 
-/** Whose watch it is, and of which part of the server it takes. */
-export interface Watcher {
-  readonly of: string;
-  readonly part: Part;
-}
-
-/** Characters that watchers may leave unread together. */
-export interface UnreadLimits {
+/** How much watchers may take of something together. */
+export interface WatcherLimits {
   /** Of one user, by whose part of the server it takes. */
   readonly ofOne: Readonly<Record<Part, number>>;
   /** Of all users of a part. */
@@ -22,42 +17,37 @@ export interface UnreadLimits {
 }
 
 const mebi = 1024 * 1024;
-export const unreadLimits: UnreadLimits = {
+/** Characters that they may leave unread. */
+export const unreadLimits: WatcherLimits = {
   ofOne: { others: 32 * mebi, nodes: 8 * mebi, cluster: 64 * mebi },
   ofAll: { others: 64 * mebi, nodes: 32 * mebi, cluster: 128 * mebi },
 };
 
 /** Counts what watchers have left unread. Beyond a limit, the watch that holds the most ends. */
 export class UnreadLines {
-  readonly #limits: UnreadLimits;
-  readonly #ofOne = new Map<string, number>();
-  readonly #ofAll: Record<Part, number> = { others: 0, nodes: 0, cluster: 0 };
+  readonly #limits: WatcherLimits;
+  readonly #counts = new ShareCounts();
   readonly #streams = new Set<WatchStream>();
 
-  constructor(limits: UnreadLimits) {
+  constructor(limits: WatcherLimits) {
     this.#limits = limits;
   }
 
   /** A watch has so many characters more unread; it may be the one that ends. */
   add(stream: WatchStream, characters: number): void {
-    const { of, part } = stream.share;
+    const { share } = stream;
+    const { of, part } = share;
     this.#streams.add(stream);
-    this.#count(stream.share, characters);
-    while ((this.#ofOne.get(of) ?? 0) > this.#limits.ofOne[part]) this.#most((each) => each.share.of === of)?.drop();
-    while (this.#ofAll[part] > this.#limits.ofAll[part]) this.#most((each) => each.share.part === part)?.drop();
+    this.#counts.add(share, characters);
+    while (this.#counts.ofUser(share) > this.#limits.ofOne[part]) this.#most((each) => each.share.of === of)?.drop();
+    while (this.#counts.ofPart(share) > this.#limits.ofAll[part])
+      this.#most((each) => each.share.part === part)?.drop();
   }
 
   /** A watch has nothing unread any more. */
   clear(stream: WatchStream, characters: number): void {
     this.#streams.delete(stream);
-    this.#count(stream.share, -characters);
-  }
-
-  #count({ of, part }: Watcher, characters: number): void {
-    this.#ofAll[part] += characters;
-    const own = (this.#ofOne.get(of) ?? 0) + characters;
-    if (own === 0) this.#ofOne.delete(of);
-    else this.#ofOne.set(of, own);
+    this.#counts.add(stream.share, -characters);
   }
 
   #most(is: (stream: WatchStream) => boolean): WatchStream | undefined {
@@ -72,7 +62,7 @@ export class UnreadLines {
  * lines are handed over in one piece.
  */
 export class WatchStream implements AsyncIterable<string> {
-  readonly share: Watcher;
+  readonly share: Share;
   readonly #backlog: number;
   readonly #lines: UnreadLines;
   readonly #onEnd: () => void;
@@ -82,7 +72,7 @@ export class WatchStream implements AsyncIterable<string> {
   #wake: (() => void) | undefined;
 
   constructor(
-    { share, backlog, unread }: { readonly share: Watcher; readonly backlog: number; readonly unread: UnreadLines },
+    { share, backlog, unread }: { readonly share: Share; readonly backlog: number; readonly unread: UnreadLines },
     onEnd: () => void,
   ) {
     this.share = share;

@@ -1,4 +1,4 @@
-import type { Share } from "../access/shares.ts";
+import type { Share } from "../schema/contract.ts";
 import type { Part } from "../schema/contract.ts";
 
 /** How many connections each kind of client may hold at once. */

@@ -10,7 +10,7 @@ import type { Clock } from "../../ports/clock.ts";
 import type { HttpRequest, HttpResponse } from "../../ports/http.ts";
 import { identityOfSubject } from "../../ports/subject-identity.ts";
 import type { Peer } from "../access/authentication.ts";
-import type { Share } from "../access/shares.ts";
+import type { Share } from "../schema/contract.ts";
 import { bodyLimitBytes } from "../http/request-body.ts";
 import { Refusal, tooManyRequests } from "../schema/status.ts";
 import type { ApiServer } from "../server.ts";

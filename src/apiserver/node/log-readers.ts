@@ -1,6 +1,6 @@
 import type { HttpResponse } from "../../ports/http.ts";
-import type { Share } from "../access/shares.ts";
-import type { Part } from "../schema/contract.ts";
+import { ShareCounts } from "../http/share-counts.ts";
+import type { Share } from "../schema/contract.ts";
 import { tooManyRequests } from "../schema/status.ts";
 
 /** How many answers with logs of one kubelet may be under way at once, some of them for hours. */
@@ -25,11 +25,6 @@ export interface LogReading {
   readonly reader: Share;
 }
 
-interface Readers {
-  readonly ofUsers: Map<string, number>;
-  readonly ofParts: Record<Part, number>;
-}
-
 /**
  * Shares the requests that a kubelet answers at once among those who read its logs: to the kubelet, they are all of one
  * client.
@@ -37,7 +32,7 @@ interface Readers {
 export class LogReaders {
   readonly #limits: LogLimits;
   /** By kubelet; those that nobody reads are absent. */
-  readonly #kubelets = new Map<string, Readers>();
+  readonly #kubelets = new Map<string, ShareCounts>();
 
   constructor(limits: LogLimits) {
     this.#limits = limits;
@@ -62,41 +57,29 @@ export class LogReaders {
   }
 
   /** Why there is no room, and what helps. */
-  #fullFor({ kubelet, nodeName, reader: { of: user, part } }: LogReading): string | undefined {
+  #fullFor({ kubelet, nodeName, reader }: LogReading): string | undefined {
     const readers = this.#kubelets.get(kubelet);
-    if (readers === undefined || part === "cluster") return undefined;
+    if (readers === undefined || reader.part === "cluster") return undefined;
     const { ofOneUser, ofOneNode, ofOthers, ofNodes } = this.#limits;
     const [own, all, everybody] =
-      part === "nodes" ? ([ofOneNode, ofNodes, "machines"] as const) : ([ofOneUser, ofOthers, "users"] as const);
-    if ((readers.ofUsers.get(user) ?? 0) >= own)
+      reader.part === "nodes" ? ([ofOneNode, ofNodes, "machines"] as const) : ([ofOneUser, ofOthers, "users"] as const);
+    if (readers.ofUser(reader) >= own)
       return `you read ${own} logs from node ${nodeName} already, as many as you may at once: stop one that you follow, then try again`;
-    if (readers.ofParts[part] >= all)
+    if (readers.ofPart(reader) >= all)
       return `all ${everybody} together read ${all} logs from node ${nodeName} already, as many as they may at once: try again when others have stopped following theirs, or ask an administrator, for whom there is room`;
     return undefined;
   }
 
   /** @returns what ends it, as does the signal. */
-  #begin({ kubelet, reader: { of: user, part } }: LogReading, signal: AbortSignal): () => void {
-    const readers = this.#kubelets.get(kubelet) ?? {
-      ofUsers: new Map<string, number>(),
-      ofParts: { others: 0, nodes: 0, cluster: 0 },
-    };
+  #begin({ kubelet, reader }: LogReading, signal: AbortSignal): () => void {
+    const readers = this.#kubelets.get(kubelet) ?? new ShareCounts();
     this.#kubelets.set(kubelet, readers);
-    const count = (step: 1 | -1) => {
-      readers.ofParts[part] += step;
-      const own = (readers.ofUsers.get(user) ?? 0) + step;
-      if (own === 0) readers.ofUsers.delete(user);
-      else readers.ofUsers.set(user, own);
-      if (readers.ofUsers.size === 0 && this.#kubelets.get(kubelet) === readers) this.#kubelets.delete(kubelet);
-    };
-    let ended = false;
+    const giveBack = readers.take(reader, 1);
     const end = () => {
-      if (ended) return;
-      ended = true;
       signal.removeEventListener("abort", end);
-      count(-1);
+      giveBack();
+      if (readers.all === 0 && this.#kubelets.get(kubelet) === readers) this.#kubelets.delete(kubelet);
     };
-    count(1);
     signal.addEventListener("abort", end, { once: true });
     return end;
   }

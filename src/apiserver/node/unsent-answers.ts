@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
-import type { Share } from "../access/shares.ts";
-import type { Part } from "../schema/contract.ts";
+import { ShareCounts } from "../http/share-counts.ts";
+import type { Share } from "../schema/contract.ts";
 
 /** How much of the answers may wait in memory for readers that do not take them. */
 export interface UnsentLimits {
@@ -39,32 +39,18 @@ export interface UnsentAnswers {
 }
 
 export function unsentAnswers(limits: UnsentLimits): UnsentAnswers {
-  let all = 0;
-  const ofParts: Record<Part, number> = { others: 0, nodes: 0, cluster: 0 };
+  const counts = new ShareCounts();
   const limitOf = { others: limits.othersBytes, nodes: limits.nodesBytes, cluster: limits.allBytes };
-  const callers = new Map<string, number>();
-  const add = ({ of: caller, part }: Share, bytes: number) => {
-    all += bytes;
-    ofParts[part] += bytes;
-    const own = (callers.get(caller) ?? 0) + bytes;
-    if (own === 0) callers.delete(caller);
-    else callers.set(caller, own);
-  };
   return {
     take(caller, bytes) {
       if (bytes <= shortBytes) return () => {};
-      const own = callers.get(caller.of) ?? 0;
+      const own = counts.ofUser(caller);
       // The first answer of a caller may be of any length.
       const more = own === 0 ? 1 : bytes;
       const ownLimit = caller.part === "nodes" ? limits.nodeBytes : limits.callerBytes;
       if (own > 0 && own + bytes > ownLimit) return undefined;
-      if (all + more > limits.allBytes || ofParts[caller.part] + more > limitOf[caller.part]) return undefined;
-      add(caller, bytes);
-      let given = false;
-      return () => {
-        if (!given) add(caller, -bytes);
-        given = true;
-      };
+      if (counts.all + more > limits.allBytes || counts.ofPart(caller) + more > limitOf[caller.part]) return undefined;
+      return counts.take(caller, bytes);
     },
     expect(outgoing) {
       const timer = setTimeout(() => outgoing.destroy(), limits.takenWithinMs);

@@ -1,5 +1,5 @@
 import type { HttpRequest, HttpResponse } from "../../ports/http.ts";
-import type { Share } from "../access/shares.ts";
+import type { Share } from "../schema/contract.ts";
 import { deleteObject } from "./deletes.ts";
 import type { LiveObject } from "../storage/live-objects.ts";
 import { bodyObject } from "../http/request-body.ts";

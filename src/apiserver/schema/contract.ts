@@ -292,6 +292,12 @@ export interface UserInfo {
  */
 export type Part = "others" | "nodes" | "cluster";
 
+/** Whose part of the server's connections, memory and time a request takes. */
+export interface Share {
+  readonly of: string;
+  readonly part: Part;
+}
+
 export interface AccessAttributes {
   readonly user: UserInfo;
   readonly verb: string;

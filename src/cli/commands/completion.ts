@@ -1,3 +1,4 @@
+import { clipText } from "../../core/text/clip-text.ts";
 import { systemClock } from "../../ports/node/system-clock.ts";
 import { usageError } from "../arguments.ts";
 import { commands } from "../commands.ts";
@@ -34,11 +35,8 @@ async function candidateLines(words: readonly string[]): Promise<readonly string
   const all: readonly Candidate[] = [...wanted.candidates, ...names.map((word) => ({ word, means: "" }))];
   return all
     .filter(({ word }) => word.startsWith(typed) && !/[\s\p{Cc}]/u.test(word))
-    .map(({ word, means }) => `${wanted.before}${word}\t${shorten(means)}`);
+    .map(({ word, means }) => `${wanted.before}${word}\t${clipText(means, meaningLength)}`);
 }
-
-const shorten = (text: string): string =>
-  text.length <= meaningLength ? text : `${text.slice(0, meaningLength - 1).trimEnd()}…`;
 
 /** Names of the cluster; none where it does not answer in time, or there is none. */
 async function namesOr(

@@ -1,5 +1,5 @@
-import { utf8ToBytes } from "@noble/hashes/utils.js";
-import { bytesOf, encodeBase64, parseDataUrl, textOf as utf8 } from "../../ignition/data-url.ts";
+import { base64OfText } from "../text/base64-of-text.ts";
+import { bytesOf, parseDataUrl, textOf as utf8 } from "../../ignition/data-url.ts";
 import { isRecord } from "../../ignition/shape.ts";
 import { repeatedField } from "../text/repeated-field.ts";
 import { type ImageReference, parseImageReference, printImageReference, repositoryOf } from "./image-reference.ts";
@@ -141,7 +141,7 @@ export function withKnownKeys(text: string, fileOf: (path: string) => string | u
       const paths = (Array.isArray(named) ? named : [named]) as readonly string[];
       const keys = paths.flatMap((each) => fileOf(each) ?? []).filter((key) => key !== "");
       if (keys.length < paths.length) continue;
-      const encoded = keys.map((key) => encodeBase64(utf8ToBytes(key)));
+      const encoded = keys.map(base64OfText);
       return { ...others, [data]: Array.isArray(named) ? encoded : encoded[0] };
     }
     return value;

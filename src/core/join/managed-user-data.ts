@@ -1,11 +1,10 @@
-import { utf8ToBytes } from "@noble/hashes/utils.js";
+import { base64OfText } from "../text/base64-of-text.ts";
 import type { Secret } from "../../api/foreign/kubernetes.ts";
 import type { ControllerConfig } from "../../api/kinds/controller-config.ts";
 import { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import type { MachineConfiguration } from "../../api/kinds/machine-configuration.ts";
 import { annotations, labels, machineNamespace, objects } from "../../api/names.ts";
 import { longestObjectName } from "../../api/schema/object.ts";
-import { encodeBase64 } from "../../ignition/data-url.ts";
 import { configServerAuthority, pointerConfig, withPort } from "./pointer-config.ts";
 
 export interface UserDataFacts {
@@ -55,8 +54,6 @@ export function managedUserData(facts: UserDataFacts): UserDataDecision {
   };
 }
 
-const base64 = (text: string) => encodeBase64(utf8ToBytes(text));
-
 function secretOf(
   { metadata: { name: pool, uid } }: Pick<MachineConfigPool, "metadata">,
   { server, authorities }: { readonly server: string; readonly authorities: string },
@@ -79,8 +76,8 @@ function secretOf(
     type: "Opaque",
     data: {
       // The machine API of some platforms would else read the user data as a template.
-      disableTemplating: base64("true\n"),
-      userData: base64(JSON.stringify(pointerConfig({ server, pool, token: undefined, authorities }))),
+      disableTemplating: base64OfText("true\n"),
+      userData: base64OfText(JSON.stringify(pointerConfig({ server, pool, token: undefined, authorities }))),
     },
   };
 }

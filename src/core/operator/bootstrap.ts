@@ -1,4 +1,4 @@
-import { utf8ToBytes } from "@noble/hashes/utils.js";
+import { base64OfText } from "../text/base64-of-text.ts";
 import { ContainerRuntimeConfig } from "../../api/kinds/container-runtime-config.ts";
 import { ControllerConfig } from "../../api/kinds/controller-config.ts";
 import { KubeletConfig } from "../../api/kinds/kubelet-config.ts";
@@ -22,7 +22,6 @@ import { problemsOfPool } from "../pool/judge-pool.ts";
 import { type AroundRegistries, type PlannedRegistries, planRegistries } from "../preview/plan-registries.ts";
 import { problemOf } from "../runtime/decide-registries.ts";
 import { isRegistryObject, noRegistries, objectNameOf, withRegistryManifests } from "../runtime/registry-objects.ts";
-import { encodeBase64 } from "../../ignition/data-url.ts";
 import { pullSecretKey, pullSecretOf } from "../render/pull-secret.ts";
 import { releaseOf } from "../render/release-of.ts";
 import { renderForPool } from "../render/render-for-pool.ts";
@@ -414,7 +413,7 @@ const asStored = ({ stringData = {}, data, ...rest }: BootstrapSecret): Secret =
   ...rest,
   data: {
     ...data,
-    ...Object.fromEntries(Object.entries(stringData).map(([key, text]) => [key, encodeBase64(utf8ToBytes(text))])),
+    ...Object.fromEntries(Object.entries(stringData).map(([key, text]) => [key, base64OfText(text)])),
   },
 });
 

@@ -1,4 +1,5 @@
 import { certificatePaths } from "../certificates/machine-certificates.ts";
+import { countText } from "../text/count-text.ts";
 import { maskText } from "../text/mask-secrets.ts";
 import { type ClusterForecast, type PoolForecast, missingServiceText } from "./plan-cluster.ts";
 import { andMore } from "../text/list-text.ts";
@@ -18,8 +19,6 @@ export function clipWarning(text: string): string {
   return line.length <= warningLimit ? line : `${line.slice(0, warningLimit - 3).trimEnd()}...`;
 }
 
-const count = (number: number, what: string) => `${number} ${what}${number === 1 ? "" : "s"}`;
-
 /** The machines of a pool by the consequence for them, the worst first. */
 function fates({ nodes, changes }: Changing): string {
   const byFate = new Map<string, number>();
@@ -35,7 +34,7 @@ function fates({ nodes, changes }: Changing): string {
       (whyNothingHappens(changes) ?? "only take the change");
     byFate.set(fate, (byFate.get(fate) ?? 0) + 1);
   }
-  return [...byFate].map(([fate, number]) => `${count(number, "machine")}: ${fate}`).join("; ");
+  return [...byFate].map(([fate, number]) => `${countText(number, "machine")}: ${fate}`).join("; ");
 }
 const rank = { nothing: 0, services: 1, reboot: 2 } as const;
 

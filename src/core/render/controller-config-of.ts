@@ -1,12 +1,11 @@
+import { base64OfText } from "../text/base64-of-text.ts";
 import { listText } from "../text/list-text.ts";
-import { utf8ToBytes } from "@noble/hashes/utils.js";
 import type { ControllerConfig } from "../../api/kinds/controller-config.ts";
 import type { ConfigMap } from "../../api/foreign/kubernetes.ts";
 import { annotations, controllerConfigConditions as types, namespace } from "../../api/names.ts";
 import { withTransition } from "../../api/schema/conditions.ts";
 import { type Condition, type KubeObject, conditionOf } from "../../api/schema/object.ts";
 import type { Dns, ImageConfig, Infrastructure, Network, Proxy } from "../../api/foreign/openshift.ts";
-import { encodeBase64 } from "../../ignition/data-url.ts";
 import { textOfBase64 } from "./base-configs.ts";
 import { bundleProblem, certificatesOf, readBundle } from "../certificates/certificate-facts.ts";
 import { isRegistry } from "../certificates/machine-certificates.ts";
@@ -88,8 +87,6 @@ export const sourceMaps = {
 /** Where the operator publishes the union of all registries' certificates. */
 export const mergedRegistryCa = { namespace: managed, name: "merged-trusted-image-registry-ca" } as const;
 
-const base64 = (text: string) => encodeBase64(utf8ToBytes(text));
-
 /** The bytes of a key, in base64: values of `data` may be text, or base64 already. */
 function bytesAt(map: Pick<ConfigMap, "data" | "binaryData"> | undefined, key: string): string | undefined {
   const binary = map?.binaryData?.[key];
@@ -100,7 +97,7 @@ function bytesAt(map: Pick<ConfigMap, "data" | "binaryData"> | undefined, key: s
 
 function asBytes(text: string): string {
   const packed = text.replaceAll(/[\r\n]/g, "");
-  return packed.length % 4 === 0 && /^[A-Za-z0-9+/]*={0,2}$/.test(packed) ? packed : base64(text);
+  return packed.length % 4 === 0 && /^[A-Za-z0-9+/]*={0,2}$/.test(packed) ? packed : base64OfText(text);
 }
 
 /**
@@ -128,7 +125,7 @@ export function controllerConfigOf(sources: ClusterSources, before: Spec | undef
     pullSecret: { kind: "Secret", namespace: config, name: "pull-secret" },
     ...(sources.internalRegistryPullSecret === undefined
       ? {}
-      : { internalRegistryPullSecret: base64(sources.internalRegistryPullSecret) }),
+      : { internalRegistryPullSecret: base64OfText(sources.internalRegistryPullSecret) }),
     ...imageFields(sources),
   };
   return {
@@ -302,7 +299,7 @@ function servingCa({ configMaps, bringUp }: ClusterSources): string | undefined 
   if (configMaps.has(sourceMaps.bootstrapped) && !bringUp) return current;
   if (initial === undefined) return current;
   const signer = bytesAt(configMaps.get(sourceMaps.kubeletSigner), key);
-  return signer === undefined ? initial : base64(withSigner(textOfBase64(initial), textOfBase64(signer)));
+  return signer === undefined ? initial : base64OfText(withSigner(textOfBase64(initial), textOfBase64(signer)));
 }
 
 /** The initial bundle with the present certificate of the signer, which is rotated every year. */
@@ -388,7 +385,7 @@ function trustBundle(
     whole += `${whole === "" || whole.endsWith("\n") ? "" : "\n"}${text}`;
   }
   if (problems.length > 0) return { data: before?.additionalTrustBundle ?? null, problems };
-  return { data: whole === "" ? null : base64(whole), problems };
+  return { data: whole === "" ? null : base64OfText(whole), problems };
 }
 
 function cloudOf(

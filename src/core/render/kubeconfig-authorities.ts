@@ -1,6 +1,5 @@
-import { utf8ToBytes } from "@noble/hashes/utils.js";
+import { base64OfText } from "../text/base64-of-text.ts";
 import { isMap, isSeq, parseDocument } from "yaml";
-import { encodeBase64 } from "../../ignition/data-url.ts";
 import { textOfBase64 } from "./base-configs.ts";
 import { certificatesOf } from "../certificates/certificate-facts.ts";
 
@@ -24,7 +23,7 @@ export function withAuthorities(kubeconfig: string, bundle: string): string | un
     if (!isMap(cluster) || typeof has !== "string") continue;
     const known = new Set(certificatesOf(textOfBase64(has)).map(({ pem }) => pem));
     if (wanted.every((pem) => known.has(pem))) continue;
-    cluster.setIn(field, encodeBase64(utf8ToBytes(wanted.join(""))));
+    cluster.setIn(field, base64OfText(wanted.join("")));
     changed = true;
   }
   return changed ? document.toString({ lineWidth: 0, indentSeq: false }) : undefined;

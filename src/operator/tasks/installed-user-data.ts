@@ -1,10 +1,9 @@
-import { utf8ToBytes } from "@noble/hashes/utils.js";
+import { base64OfText } from "../../core/text/base64-of-text.ts";
 import { type Secret, kubernetes } from "../../api/foreign/kubernetes.ts";
 import { fieldManagers, machineNamespace, objects } from "../../api/names.ts";
 import { keyOf } from "../../api/schema/object.ts";
 import { type InstalledAuthority, decideAuthority, installedUserData } from "../../core/join/installed-user-data.ts";
 import { machineApiRemedy } from "../../core/operator/decide-rights.ts";
-import { encodeBase64 } from "../../ignition/data-url.ts";
 import { isForbidden, isInvalid } from "../../kube/kube-error.ts";
 import { reapplyMs } from "../apply-manifest.ts";
 import { hasMachineApi, ownMap } from "../cluster-sources.ts";
@@ -102,7 +101,7 @@ async function renew(secret: Secret, userData: string, context: TaskContext): Pr
         type: "merge",
         body: {
           metadata: resourceVersion === undefined ? {} : { resourceVersion },
-          data: { userData: encodeBase64(utf8ToBytes(userData)) },
+          data: { userData: base64OfText(userData) },
         },
       },
       { owner: fieldManagers.operator, signal },
