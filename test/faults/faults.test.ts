@@ -12,7 +12,7 @@ import { serviceAccountFolder } from "../../src/kube/kubeconfig.ts";
 import { systemClock, systemFiles, systemRandom } from "../../src/ports/node/index.ts";
 import { TestCluster, annotation, apiServer, hasApiServer, machineConfig } from "../support/test-cluster.ts";
 import { type Call, type Fault, FaultProxy } from "./fault-proxy.ts";
-import { Witness } from "./witness.ts";
+import { Witness, differences } from "./witness.ts";
 import { endScenario } from "../support/end-scenario.ts";
 import { untilSeen } from "../support/until-seen.ts";
 
@@ -142,7 +142,14 @@ async function rollOutDuring(
   await fault();
   await cluster.untilRolledOut("worker", target, 150);
   for (const worker of workers) expect(cluster.hostFile(worker, "/etc/faults.conf")).toBe(text);
-  // The kubelet reports restarts and readiness of pods a moment after the machine is back.
+  // The kubelet reports restarts and readiness of pods a moment after the machine is back: until then, the API server
+  // has what it reported before.
+  await untilSeen(
+    "processes and machines restarted as often as they must",
+    async () => differences(before, await witness.picture(), { pool: "worker", ...options }),
+    (wrongs) => wrongs.length === 0,
+    { seconds: 60 },
+  );
   await untilSeen(
     "all pods are ready",
     async () =>
@@ -154,8 +161,9 @@ async function rollOutDuring(
         )
         .map(({ metadata, status }) => ({ name: metadata.name, containers: status?.containerStatuses })),
     (notReady) => notReady.length === 0,
+    { seconds: 60 },
   );
-  witness.compare(before, await witness.picture(), { pool: "worker", ...options });
+  expect(differences(before, await witness.picture(), { pool: "worker", ...options })).toEqual([]);
   witness.compareTerms(witness.terms({ rival: rival.log }));
   expect(witness.wrongs.splice(0)).toEqual([]);
 }

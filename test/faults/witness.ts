@@ -44,7 +44,6 @@ export class Witness {
   readonly wrongs: string[] = [];
   readonly #cluster: TestCluster;
   readonly #stopping = new AbortController();
-  readonly #unavailable = new Set<string>();
   readonly #running: Promise<void>[] = [];
 
   constructor(cluster: TestCluster) {
@@ -53,14 +52,16 @@ export class Witness {
 
   async start(): Promise<void> {
     await Promise.all([
-      this.#watch(kubernetes.Node, (node) => this.#linesFromNode(node)),
-      this.#watch(MachineConfigPool, ({ metadata, status }) => {
-        for (const type of ["Degraded", "NodeDegraded", "RenderDegraded"])
-          this.#mustNotBeTrue(`pool ${metadata.name}`, status?.conditions, type);
+      this.#watch(kubernetes.Node, (nodes) => this.#lookAtNodes(nodes)),
+      this.#watch(MachineConfigPool, (pools) => {
+        for (const { metadata, status } of pools)
+          for (const type of ["Degraded", "NodeDegraded", "RenderDegraded"])
+            this.#mustNotBeTrue(`pool ${metadata.name}`, status?.conditions, type);
       }),
-      this.#watch(ClusterOperator, ({ metadata, status }) =>
-        this.#mustNotBeTrue(`operator ${metadata.name}`, status?.conditions, "Degraded"),
-      ),
+      this.#watch(ClusterOperator, (operators) => {
+        for (const { metadata, status } of operators)
+          this.#mustNotBeTrue(`operator ${metadata.name}`, status?.conditions, "Degraded");
+      }),
     ]);
   }
 
@@ -69,7 +70,8 @@ export class Witness {
     await Promise.all(this.#running);
   }
 
-  async #watch<T extends KubeObject>(resource: Resource<T>, see: (object: T) => void): Promise<void> {
+  /** Calls `look` with all objects after each change; after a new list, once the cache has taken all of it. */
+  async #watch<T extends KubeObject>(resource: Resource<T>, look: (objects: readonly T[]) => void): Promise<void> {
     const cache = new WatchCache({
       kube: this.#cluster.kube,
       resource,
@@ -77,28 +79,31 @@ export class Witness {
       random: systemRandom,
       log: silentLogger,
     });
-    cache.onChange(({ after }) => {
-      if (after !== undefined) see(after);
-    });
+    cache.onChange(() => queueMicrotask(() => look(cache.list())));
     this.#running.push(cache.run(this.#stopping.signal));
     await cache.synced;
   }
 
-  #linesFromNode(node: Node): void {
-    const { name } = node.metadata;
-    if (annotation(node, annotations.state) === "Degraded")
-      this.wrongs.push(`${name} is degraded: ${annotation(node, annotations.reason)}`);
-    if (!name.startsWith("worker")) return;
-    if (
-      node.spec?.unschedulable === true ||
-      annotation(node, annotations.currentConfig) !== annotation(node, annotations.desiredConfig)
-    )
-      this.#unavailable.add(name);
-    else this.#unavailable.delete(name);
-    if (this.#unavailable.size > 1)
-      this.wrongs.push(
-        `more machines are unavailable than maxUnavailable allows: ${[...this.#unavailable].join(", ")}`,
+  #lookAtNodes(nodes: readonly Node[]): void {
+    for (const node of nodes) {
+      if (annotation(node, annotations.state) === "Degraded")
+        this.#add(`${node.metadata.name} is degraded: ${annotation(node, annotations.reason)}`);
+    }
+    const unavailable = nodes.filter(
+      (node) =>
+        node.metadata.name.startsWith("worker") &&
+        (node.spec?.unschedulable === true ||
+          annotation(node, annotations.currentConfig) !== annotation(node, annotations.desiredConfig)),
+    );
+    if (unavailable.length > 1)
+      this.#add(
+        `more machines are unavailable than maxUnavailable allows: ${unavailable.map(({ metadata }) => metadata.name).join(", ")}`,
       );
+  }
+
+  /** Records a violation, which stands once in the list however often it is seen. */
+  #add(wrong: string): void {
+    if (!this.wrongs.includes(wrong)) this.wrongs.push(wrong);
   }
 
   #mustNotBeTrue(
@@ -107,7 +112,7 @@ export class Witness {
     type: string,
   ): void {
     const condition = conditions?.find((one) => one.type === type);
-    if (condition?.status === "True") this.wrongs.push(`${what} is ${type}: ${condition.message ?? ""}`);
+    if (condition?.status === "True") this.#add(`${what} is ${type}: ${condition.message ?? ""}`);
   }
 
   async picture(): Promise<Picture> {
@@ -136,40 +141,6 @@ export class Witness {
       ]),
     );
     return { processes, containers, boots };
-  }
-
-  /**
-   * Adds forbidden differences between two snapshots: a process that restarted other than with its machine; a machine
-   * of `pool` that did not boot exactly once, for its one target; any other machine that booted.
-   */
-  compare(
-    before: Picture,
-    after: Picture,
-    options: { readonly pool: string; readonly killed?: readonly string[] },
-  ): void {
-    const bootsOf = (node: string) => (after.boots[node] ?? 0) - (before.boots[node] ?? 0);
-    for (const node of Object.keys(after.boots)) {
-      const wanted = node.startsWith(options.pool) ? 1 : 0;
-      if (bootsOf(node) !== wanted)
-        this.wrongs.push(`${node} booted ${bootsOf(node)} times for one target, not ${wanted}`);
-    }
-    for (const { name, id } of before.processes) {
-      if (
-        options.killed?.includes(name) !== true &&
-        !after.processes.some((other) => other.name === name && other.id === id)
-      )
-        this.wrongs.push(`the process ${name} was started again`);
-    }
-    for (const container of before.containers) {
-      const now = after.containers.find(({ uid }) => uid === container.uid);
-      const boots = bootsOf(container.node);
-      if (now === undefined) this.wrongs.push(`the pod ${container.pod} is gone`);
-      else if (now.restarts !== container.restarts + boots)
-        this.wrongs.push(
-          `the pod ${container.pod} was started ${now.restarts - container.restarts} times again, and its machine ${boots} times`,
-        );
-      else if (boots === 0 && now.id !== container.id) this.wrongs.push(`the pod ${container.pod} has another process`);
-    }
   }
 
   /** The terms of all controllers of this cluster, from their logs; `others` adds logs. */
@@ -203,9 +174,45 @@ export class Witness {
     for (const [index, term] of sorted.entries()) {
       const next = sorted[index + 1];
       if (next !== undefined && next.from < term.to)
-        this.wrongs.push(`${next.who} led ${term.to - next.from} ms before ${term.who} had ended`);
+        this.#add(`${next.who} led ${term.to - next.from} ms before ${term.who} had ended`);
     }
   }
+}
+
+/**
+ * The forbidden differences between two snapshots, as sentences: a process that restarted other than with its machine;
+ * a machine of `pool` that did not boot exactly once, for its one target; any other machine that booted. A late report
+ * of a kubelet is a difference too, so a test waits until none is left; a forbidden restart never goes away.
+ */
+export function differences(
+  before: Picture,
+  after: Picture,
+  options: { readonly pool: string; readonly killed?: readonly string[] },
+): readonly string[] {
+  const wrongs: string[] = [];
+  const bootsOf = (node: string) => (after.boots[node] ?? 0) - (before.boots[node] ?? 0);
+  for (const node of Object.keys(after.boots)) {
+    const wanted = node.startsWith(options.pool) ? 1 : 0;
+    if (bootsOf(node) !== wanted) wrongs.push(`${node} booted ${bootsOf(node)} times for one target, not ${wanted}`);
+  }
+  for (const { name, id } of before.processes) {
+    if (
+      options.killed?.includes(name) !== true &&
+      !after.processes.some((other) => other.name === name && other.id === id)
+    )
+      wrongs.push(`the process ${name} was started again`);
+  }
+  for (const container of before.containers) {
+    const now = after.containers.find(({ uid }) => uid === container.uid);
+    const boots = bootsOf(container.node);
+    if (now === undefined) wrongs.push(`the pod ${container.pod} is gone`);
+    else if (now.restarts !== container.restarts + boots)
+      wrongs.push(
+        `the pod ${container.pod} was started ${now.restarts - container.restarts} times again, and its machine ${boots} times`,
+      );
+    else if (boots === 0 && now.id !== container.id) wrongs.push(`the pod ${container.pod} has another process`);
+  }
+  return wrongs;
 }
 
 interface LogLine {
