@@ -7,7 +7,7 @@ const longestQuantity = 1024;
  */
 export function parseQuantity(text: string): bigint | undefined {
   if (text.length > longestQuantity) return undefined;
-  const parts = /^([-+]?)(\d+)?(?:\.(\d*))?(m|u|n|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|[eE][-+]?\d{1,3})?$/.exec(text);
+  const parts = form.exec(text);
   if (parts === null) return undefined;
   const [, sign = "", whole = "", fraction = "", suffix = ""] = parts;
   if (whole === "" && fraction === "") return undefined;
@@ -23,6 +23,18 @@ export function parseQuantity(text: string): bigint | undefined {
   }
   return sign === "-" ? -value : value;
 }
+
+const form = /^([-+]?)(\d+)?(?:\.(\d*))?(m|u|n|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|[eE][-+]?\d{1,3})?$/;
+
+/** Most quantities that are written: at most three digits and a suffix. They are as Kubernetes writes them back. */
+const short = /^[1-9]\d{0,2}(?:[munkMGTPE]|[KMGTPE]i)?$/;
+
+/** Whether {@link parseQuantity} reads a text; at a fraction of its cost. */
+export const isQuantity = (text: string): boolean =>
+  short.test(text) || (text.length <= longestQuantity && form.test(text) && /^[-+]?\.?\d/.test(text));
+
+/** Whether a text is a quantity of 0. */
+export const isZeroQuantity = (text: string): boolean => !short.test(text) && parseQuantity(text) === 0n;
 
 export const nano = 1_000_000_000n;
 
@@ -42,6 +54,7 @@ function decimalExponent(suffix: string): number | undefined {
  * it is.
  */
 export function canonicalQuantity(text: string): string {
+  if (short.test(text)) return text;
   const value = parseQuantity(text);
   if (value === undefined || /[eE][-+]?\d/.test(text)) return text;
   if (value === 0n) return "0";

@@ -4,14 +4,26 @@ import type { GoStruct, GoType } from "./kubelet-fields.ts";
 
 /**
  * A decoded value as a Go program reads it back from what Go wrote of it: members without a value are gone, except those
- * that are always written. The same as decoding what `encodeGo` makes, at a fraction of the cost for large values.
+ * that are always written. The same as decoding what `encodeGo` makes, at a fraction of the cost for large values: what
+ * is read as it is, is not copied.
  */
 export function asRead(value: Decoded, type: GoStruct): Decoded {
-  const members: Record<string, unknown> = {};
+  let members: Record<string, unknown> | undefined;
   for (const name in type.struct) {
     const member = type.struct[name];
     const read = member && readMember(value[name], member, type.always?.includes(name) === true);
-    if (read !== undefined) members[name] = read;
+    if (read !== value[name]) members ??= membersBefore(name, value, type);
+    if (members !== undefined && read !== undefined) members[name] = read;
+  }
+  return members ?? value;
+}
+
+/** A copy of the members that their struct has before one of them. */
+function membersBefore(name: string, value: Decoded, type: GoStruct): Record<string, unknown> {
+  const members: Record<string, unknown> = {};
+  for (const before in type.struct) {
+    if (before === name) break;
+    if (value[before] !== undefined) members[before] = value[before];
   }
   return members;
 }
@@ -22,18 +34,29 @@ function readMember(value: unknown, type: GoType, isAlways: boolean): unknown {
     if ("list" in type) {
       const items = (value ?? []) as readonly unknown[];
       if (items.length === 0) return isAlways ? [] : undefined;
-      return type.list === "string" ? items : items.map((item) => readItem(item, type.list));
+      return type.list === "string" ? items : readList(items, type.list);
     }
     if ("map" in type) {
       const map = (value ?? {}) as Decoded;
       if (isEmptyMap(map)) return undefined;
-      if (isUnchanged(type.map)) return map;
-      return Object.fromEntries(Object.entries(map).map(([key, item]) => [key, readItem(item, type.map)]));
+      return isUnchanged(type.map) ? map : readMap(map, type.map);
     }
     return value === undefined && type.isPointer === true ? undefined : asRead((value ?? {}) as Decoded, type);
   }
   // A time that is not set is written as null, which reads as not set.
   return encodeScalar(value, type, isAlways) ?? undefined;
+}
+
+function readList(list: readonly unknown[], type: GoType): readonly unknown[] {
+  const items = list.map((item) => readItem(item, type));
+  return items.every((item, i) => item === list[i]) ? list : items;
+}
+
+function readMap(map: Decoded, type: GoType): Decoded {
+  const keys = Object.keys(map);
+  const items = keys.map((key) => readItem(map[key], type));
+  if (items.every((item, i) => item === map[keys[i] ?? ""])) return map;
+  return Object.fromEntries(keys.map((key, i) => [key, items[i]]));
 }
 
 /** Whether items of a type are read as they are: texts, lists of them, and true or false. */

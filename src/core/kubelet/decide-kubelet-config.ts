@@ -3,7 +3,7 @@ import { asRead } from "./as-read.ts";
 import { type PoolFiles, type SettingsDecision, type SettingsView, decideSettings } from "./decide-generated.ts";
 import type { FieldProblem } from "./decode-go.ts";
 import type { BaseReading } from "./kubelet-base.ts";
-import { kubeletFiles } from "./kubelet-config.ts";
+import { type ReadKubeletConfig, kubeletFiles } from "./kubelet-config.ts";
 import { kubeletConfiguration } from "./kubelet-fields.ts";
 import { gateProblem } from "./kubelet-settings.ts";
 import { problemsOfRead } from "./validate-kubelet.ts";
@@ -23,15 +23,23 @@ export const decideKubeletConfig = (view: KubeletConfigView): SettingsDecision =
     filesOf: (pool, selected) => kubeletFilesOf(view.object, view.baseOf(pool), { pool, selected }),
   });
 
-/** What a KubeletConfig writes in one pool, if a kubelet would start with it. */
+/**
+ * What a KubeletConfig writes in one pool, if a kubelet would start with it.
+ *
+ * @param own the object's settings, where the caller has decoded them already.
+ */
 export function kubeletFilesOf(
   object: Pick<KubeletConfig, "spec">,
   base: BaseReading,
-  { pool, selected }: { readonly pool: string; readonly selected: readonly string[] },
+  {
+    pool,
+    selected,
+    own,
+  }: { readonly pool: string; readonly selected: readonly string[]; readonly own?: ReadKubeletConfig },
 ): PoolFiles {
   if (base.verdict === "refused")
     return { verdict: "refused", problems: [{ path: `pool ${pool}`, reason: base.reason }] };
-  const made = kubeletFiles(object, base.config, selected, base.path);
+  const made = kubeletFiles(object, base.config, selected, base.path, own);
   if (made.verdict === "refused") return made;
   const { featureGates, ...config } = made.config;
   // The gates are the cluster's own. A kubelet that is built for it knows more of them than the upstream one.

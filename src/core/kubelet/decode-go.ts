@@ -1,4 +1,4 @@
-import { parseQuantity } from "../../api/schema/quantities.ts";
+import { isQuantity } from "../../api/schema/quantities.ts";
 import { goDurationText, parseGoDuration } from "./go-duration.ts";
 import type { GoStruct, GoType, ScalarType } from "./kubelet-fields.ts";
 
@@ -26,7 +26,7 @@ export interface Decoding {
 export function decodeGo(value: unknown, type: GoStruct): Decoding {
   const problems: FieldProblem[] = [];
   const unknown: string[] = [];
-  const decoded = decodeValue(value, type, "", { problems, unknown });
+  const decoded = decodeValue(value, type, undefined, { problems, unknown });
   return { value: (decoded ?? {}) as Decoded, problems, unknown: unknown.toSorted() };
 }
 
@@ -35,7 +35,20 @@ interface Findings {
   readonly unknown: string[];
 }
 
-const below = (path: string, name: string) => (path === "" ? name : `${path}.${name}`);
+/** Where a value is; its text is made where something is said of it, because a list may have thousands of items. */
+interface Place {
+  readonly within: Place | undefined;
+  /** A name of a member or a key, or an index. */
+  readonly at: string | number;
+}
+
+const pathOf = ({ within, at }: Place): string =>
+  typeof at === "number"
+    ? `${within === undefined ? "" : pathOf(within)}[${at}]`
+    : within === undefined
+      ? at
+      : `${pathOf(within)}.${at}`;
+
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
@@ -52,43 +65,53 @@ const isPlain = (value: unknown, type: GoType): boolean =>
       Array.isArray(value) &&
       value.every((item) => typeof item === "string");
 
-/** @returns `undefined` for a value that is not set. */
-function decodeValue(value: unknown, type: GoType, path: string, found: Findings): unknown {
+/**
+ * Decodes a value below a place. A value that decodes to itself is not copied.
+ *
+ * @returns `undefined` for a value that is not set.
+ */
+function decodeValue(value: unknown, type: GoType, place: Place | undefined, found: Findings): unknown {
   if (isPlain(value, type)) return value;
   const refuse = (expected: string) => {
+    const path = place === undefined ? "" : pathOf(place);
     found.problems.push({ path, reason: `must be ${expected}, not ${describe(value)}` });
     return undefined;
   };
   if (typeof type === "string") return decodeScalar(value, type, refuse);
   if (value === null || value === undefined) return undefined;
-  if ("list" in type) {
-    if (!Array.isArray(value)) return refuse("a list");
-    return value.map((item, i) => decodeValue(item, type.list, `${path}[${i}]`, found) ?? zeroOf(type.list));
-  }
+  if ("list" in type) return Array.isArray(value) ? decodeList(value, type.list, place, found) : refuse("a list");
   if (!isObject(value)) return refuse("an object");
-  if ("map" in type) {
-    // A copy of a large map costs more than all else.
-    if (Object.values(value).every((item) => isPlain(item, type.map))) return value;
-    return Object.fromEntries(
-      Object.entries(value).map(([key, item]) => [
-        key,
-        decodeValue(item, type.map, below(path, key), found) ?? zeroOf(type.map),
-      ]),
-    );
-  }
-  // Names of members are those of the type: none of them is a setter. Lists of structs may have thousands.
+  return "map" in type ? decodeMap(value, type.map, place, found) : decodeStruct(value, type, place, found);
+}
+
+function decodeList(list: readonly unknown[], type: GoType, place: Place | undefined, found: Findings): unknown {
+  const items = list.map((item, i) => decodeItem(item, type, { within: place, at: i }, found));
+  return items.every((item, i) => item === list[i]) ? list : items;
+}
+
+function decodeMap(map: Decoded, type: GoType, place: Place | undefined, found: Findings): unknown {
+  const keys = Object.keys(map);
+  const items = keys.map((key) => decodeItem(map[key], type, { within: place, at: key }, found));
+  if (items.every((item, i) => item === map[keys[i] ?? ""])) return map;
+  return Object.fromEntries(keys.map((key, i) => [key, items[i]]));
+}
+
+const decodeItem = (item: unknown, type: GoType, place: Place, found: Findings): unknown =>
+  decodeValue(item, type, place, found) ?? zeroOf(type);
+
+function decodeStruct(value: Decoded, type: GoStruct, place: Place | undefined, found: Findings): Decoded {
+  // Names of members are those of the type: none of them is a setter.
   const members: Record<string, unknown> = {};
+  let isSame = true;
   for (const key of Object.keys(value)) {
-    const item = value[key];
+    const at = { within: place, at: key };
     const member = Object.hasOwn(type.struct, key) ? type.struct[key] : undefined;
-    if (member === undefined) {
-      found.unknown.push(below(path, key));
-      continue;
-    }
-    const decoded = decodeValue(item, member, below(path, key), found);
+    const decoded = member && decodeValue(value[key], member, at, found);
+    if (member === undefined) found.unknown.push(pathOf(at));
     if (decoded !== undefined) members[key] = decoded;
+    isSame &&= decoded === value[key] && decoded !== undefined;
   }
-  return members;
+  return isSame ? value : members;
 }
 
 /** The value of a member that is not set; `undefined`: a pointer. */
@@ -150,7 +173,7 @@ function decodeScalar(value: unknown, type: ScalarType | `*${ScalarType}`, refus
     }
     case "quantity": {
       const text = typeof value === "number" ? String(value) : value;
-      return typeof text === "string" && parseQuantity(text.trim()) !== undefined
+      return typeof text === "string" && isQuantity(text.trim())
         ? text.trim()
         : refuse('a quantity, as "500m" or "1Gi"');
     }

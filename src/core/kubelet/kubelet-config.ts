@@ -5,7 +5,7 @@ import type { GeneratedFile } from "../render/generated-config.ts";
 import { yamlForHash } from "../render/yaml-for-hash.ts";
 import { type Decoded, type FieldProblem, decodeGo } from "./decode-go.ts";
 import { encodeGo } from "./encode-go.ts";
-import { forbiddenFields } from "./forbidden-fields.ts";
+import { forbiddenFields, isEmptyValue } from "./forbidden-fields.ts";
 import { withTls } from "./kubelet-base.ts";
 import { kubeletConfiguration } from "./kubelet-fields.ts";
 import { mergeGo } from "./merge-go.ts";
@@ -34,12 +34,24 @@ export type KubeletFiles =
   | { readonly verdict: "refused"; readonly problems: readonly FieldProblem[] };
 
 /** A `spec.kubeletConfig` as the kubelet decodes it; kind and version may be left out. */
-export function decodeKubeletConfig({ spec }: Pick<KubeletConfig, "spec">) {
-  const { value, problems, unknown } = decodeGo(spec.kubeletConfig ?? {}, kubeletConfiguration);
+export interface ReadKubeletConfig {
+  /** Without feature gates, which are the cluster's. */
+  readonly value: Decoded;
+  /** Whether it sets feature gates. */
+  readonly hasGates: boolean;
+  readonly problems: readonly FieldProblem[];
+  /** Paths below `spec.kubeletConfig` that a kubelet does not know; sorted. */
+  readonly unknown: readonly string[];
+}
+
+export function decodeKubeletConfig({ spec }: Pick<KubeletConfig, "spec">): ReadKubeletConfig {
+  const { featureGates, ...own } = (spec.kubeletConfig ?? {}) as Decoded;
+  const { value, problems, unknown } = decodeGo(own, kubeletConfiguration);
   return {
-    value: { apiVersion: kubeletApiVersion, kind: kubeletKind, ...value } as Decoded,
+    value: { apiVersion: kubeletApiVersion, kind: kubeletKind, ...value },
     problems: problems.map(({ path, reason }) => ({ path: `spec.kubeletConfig.${path}`, reason })),
     unknown,
+    hasGates: !isEmptyValue(featureGates),
   };
 }
 
@@ -49,20 +61,20 @@ export function decodeKubeletConfig({ spec }: Pick<KubeletConfig, "spec">) {
  * @param base what every generated kubelet.conf of the pool begins with; see `kubeletBase`.
  * @param pools all pools that the object selects.
  * @param path of the file on the pool's machines, one of {@link kubeletConfPaths}.
+ * @param own the object's settings, where the caller has decoded them already.
  */
 export function kubeletFiles(
   object: Pick<KubeletConfig, "spec">,
   base: Decoded,
   pools: readonly string[],
   path: string = kubeletConfPath,
+  own: ReadKubeletConfig = decodeKubeletConfig(object),
 ): KubeletFiles {
   const { spec } = object;
-  const own = decodeKubeletConfig(object);
-  const problems = own.problems.length > 0 ? own.problems : forbiddenFields(object, own.value, pools);
+  const problems = [...own.problems, ...forbiddenFields(object, own, pools)];
   if (problems.length > 0) return { verdict: "refused", problems };
   const tls = spec.tlsSecurityProfile === undefined ? {} : withTls(kubeletTlsOf(spec.tlsSecurityProfile));
-  const { featureGates: _, ...user } = own.value;
-  const merged = mergeGo({ ...base, ...tls }, user, kubeletConfiguration);
+  const merged = mergeGo({ ...base, ...tls }, own.value, kubeletConfiguration);
   // Nothing on a plain machine reads the other files.
   const isPlain = path === plainKubeletConfPath;
   const { config, sizing } = withSpecialCases(merged.value, object, isPlain);

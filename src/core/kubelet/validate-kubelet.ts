@@ -1,4 +1,4 @@
-import { parseQuantity } from "../../api/schema/quantities.ts";
+import { isZeroQuantity } from "../../api/schema/quantities.ts";
 import { parseUrl } from "../../ignition/parse-url.ts";
 import { parseImageReference } from "../images/image-reference.ts";
 import { type Decoded, type FieldProblem, decodeGo } from "./decode-go.ts";
@@ -54,8 +54,9 @@ const kindProblems = (decoded: Decoded): readonly FieldProblem[] => [
 type Rule = (settings: KubeletSettings) => readonly FieldProblem[];
 
 const problem = (path: string, reason: string): FieldProblem => ({ path, reason });
+const none: readonly FieldProblem[] = [];
 const when = (is: boolean, path: string, reason: string): readonly FieldProblem[] =>
-  is ? [problem(path, reason)] : [];
+  is ? [problem(path, reason)] : none;
 
 function gateProblems(gates: Readonly<Record<string, boolean>>): readonly FieldProblem[] {
   return Object.entries(gates).flatMap(([name, isOn]) => {
@@ -190,20 +191,25 @@ interface Taint {
 }
 
 const taints: Rule = (settings) =>
-  (settings.list<Taint>("registerWithTaints") ?? []).flatMap(({ key = "", value = "", effect = "", timeAdded }, i) => {
-    const path = `registerWithTaints[${i}]`;
-    const isKey = qualifiedName.test(key) && namePart.test(key.slice(key.indexOf("/") + 1));
-    return [
-      ...when(!isKey, `${path}.key`, "must be a label key, as example.com/name"),
-      ...when(
-        value !== "" && !namePart.test(value),
-        `${path}.value`,
-        "must be a label value: at most 63 letters, digits, '-', '_' and '.'",
-      ),
-      ...when(!effects.includes(effect), `${path}.effect`, "must be NoSchedule, PreferNoSchedule or NoExecute"),
-      ...when(timeAdded !== undefined, `${path}.timeAdded`, "must not be set: the node's own clock sets it"),
-    ];
+  // One by one: a list may have thousands of them, nearly all without a problem.
+  (settings.list<Taint>("registerWithTaints") ?? []).flatMap((taint, i) => {
+    const problems = problemsOfTaint(taint);
+    return problems.length === 0
+      ? none
+      : problems.map(({ path, reason }) => problem(`registerWithTaints[${i}].${path}`, reason));
   });
+
+function problemsOfTaint({ key = "", value = "", effect = "", timeAdded }: Taint): readonly FieldProblem[] {
+  const isKey = qualifiedName.test(key) && namePart.test(key.slice(key.indexOf("/") + 1));
+  const isValue = value === "" || namePart.test(value);
+  if (isKey && isValue && effects.includes(effect) && timeAdded === undefined) return none;
+  return [
+    ...when(!isKey, "key", "must be a label key, as example.com/name"),
+    ...when(!isValue, "value", "must be a label value: at most 63 letters, digits, '-', '_' and '.'"),
+    ...when(!effects.includes(effect), "effect", "must be NoSchedule, PreferNoSchedule or NoExecute"),
+    ...when(timeAdded !== undefined, "timeAdded", "must not be set: the node's own clock sets it"),
+  ];
+}
 
 const shutdown: Rule = (settings) => {
   const [all, critical] = [
@@ -363,24 +369,26 @@ interface Reservation {
 }
 
 const reservations: Rule = (settings) => {
-  const seen = new Set<string>();
-  return (settings.list<Reservation>("reservedMemory") ?? []).flatMap(({ numaNode = 0, limits = {} }, i) =>
-    Object.entries(limits).flatMap(([resource, amount]) => {
+  const seen = new Map<string, Set<number>>();
+  const problems: FieldProblem[] = [];
+  // A list may have thousands of them: a path is made where there is a problem.
+  for (const [i, { numaNode = 0, limits = {} }] of (settings.list<Reservation>("reservedMemory") ?? []).entries()) {
+    for (const resource of Object.keys(limits)) {
+      const nodes = seen.get(resource) ?? new Set();
+      const isTwice = nodes.has(numaNode);
+      seen.set(resource, nodes.add(numaNode));
+      const isKnown = resource === "memory" || resource.startsWith("hugepages-");
+      const isZero = isZeroQuantity(limits[resource] ?? "");
+      if (isKnown && !isZero && !isTwice) continue;
       const path = `reservedMemory[${i}].limits.${resource}`;
-      const key = `${numaNode} ${resource}`;
-      const isTwice = seen.has(key);
-      seen.add(key);
-      return [
-        ...when(
-          resource !== "memory" && !resource.startsWith("hugepages-"),
-          path,
-          "must be memory or hugepages-<size>",
-        ),
-        ...when(parseQuantity(amount) === 0n, path, "must not be 0"),
+      problems.push(
+        ...when(!isKnown, path, "must be memory or hugepages-<size>"),
+        ...when(isZero, path, "must not be 0"),
         ...when(isTwice, path, `is reserved twice for NUMA node ${numaNode}`),
-      ];
-    }),
-  );
+      );
+    }
+  }
+  return problems;
 };
 
 interface ModuleLevel {
@@ -402,11 +410,11 @@ const logging: Rule = (settings) => {
     ]),
     ...["text", "json"].flatMap((kind) => {
       const path = `logging.options.${kind}`;
-      const size = parseQuantity(settings.text(`${path}.infoBufferSize`, "0")) ?? 0n;
+      const hasSize = !isZeroQuantity(settings.text(`${path}.infoBufferSize`, "0"));
       if (settings.isOn("LoggingAlphaOptions")) return [];
       return [
         ...when(settings.flag(`${path}.splitStream`, false), `${path}.splitStream`, needs("LoggingAlphaOptions")),
-        ...when(size !== 0n, `${path}.infoBufferSize`, needs("LoggingAlphaOptions")),
+        ...when(hasSize, `${path}.infoBufferSize`, needs("LoggingAlphaOptions")),
       ];
     }),
   ];

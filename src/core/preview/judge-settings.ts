@@ -4,6 +4,7 @@ import type { Problem } from "../../ignition/problem.ts";
 import { kubeletTlsOf } from "../certificates/tls-profile.ts";
 import type { FieldProblem } from "../kubelet/decode-go.ts";
 import type { PoolFiles } from "../kubelet/decide-generated.ts";
+import { decodeKubeletConfig } from "../kubelet/kubelet-config.ts";
 import { kubeletFilesOf } from "../kubelet/decide-kubelet-config.ts";
 import { kubeletBase } from "../kubelet/kubelet-base.ts";
 import { selectPools } from "../kubelet/select-pools.ts";
@@ -19,6 +20,7 @@ const someDns = "172.30.0.10";
  * configuration of this suite. A cluster's own base may bring more, which the object's conditions tell.
  */
 export function problemsOfKubeletConfig(object: Pick<KubeletConfig, "spec">): readonly Problem[] {
+  const own = decodeKubeletConfig(object);
   const filesOn = (role: BaseRole): PoolFiles => {
     const base = kubeletBase({
       text: JSON.stringify(kubeletDefaults(role, someDns)),
@@ -27,7 +29,7 @@ export function problemsOfKubeletConfig(object: Pick<KubeletConfig, "spec">): re
       latencyProfile: undefined,
       pool: role,
     });
-    return kubeletFilesOf(object, base, { pool: role, selected: [] });
+    return kubeletFilesOf(object, base, { pool: role, selected: [], own });
   };
   // What only one of the roles refuses depends on the pool.
   const onWorkers = filesOn("worker");

@@ -194,11 +194,30 @@ function structOf({ struct }: GoStruct, most: number): fc.Arbitrary<unknown> {
   );
 }
 
-const configs = structOf(kubeletConfiguration, 4).map((config) => ({
+const configs = structOf(kubeletConfiguration, 6).map((config) => ({
   ...(config as object),
   apiVersion: "kubelet.config.k8s.io/v1beta1",
   kind: "KubeletConfiguration",
 }));
+
+/** Configurations whose one list or map has 1.5 MiB: of one right value, and of that with another one at its end. */
+function largest(name: string, type: GoType): readonly object[] {
+  if (typeof type === "string" || "struct" in type) return [];
+  const item = "list" in type ? type.list : type.map;
+  const [right = "x"] = fc.sample(rightValueOf(item, name), { numRuns: 1, seed: 7 });
+  const size = JSON.stringify(right).length + ("list" in type ? 1 : '"key-123456":,'.length);
+  const count = Math.ceil((1.5 * 2 ** 20) / size);
+  const filled = (last: unknown): object => {
+    const items = Array.from({ length: count }, (_, i) => (i === count - 1 ? last : right));
+    return {
+      [name]: "list" in type ? items : Object.fromEntries(items.map((value, i) => [`key-${i + 100_000}`, value])),
+      apiVersion: "kubelet.config.k8s.io/v1beta1",
+      kind: "KubeletConfiguration",
+    };
+  };
+  const [last] = fc.sample(valueOf(item, name), { numRuns: 1, seed: 11 });
+  return [filled(right), filled(last)];
+}
 
 describe.skipIf(program === undefined)("the judgement of a KubeletConfiguration, beside the kubelet's own", () => {
   test("takes nothing that the kubelet refuses, and refuses next to nothing that it takes [readers-kubelet-1]", async () => {
@@ -225,5 +244,18 @@ describe.skipIf(program === undefined)("the judgement of a KubeletConfiguration,
     );
     expect(wrong.slice(0, 5)).toEqual([]);
     expect(refused / drawn.length).toBeGreaterThan(0.4);
+  }, 600_000);
+
+  test("the largest objects, each list and map filled to 1.5 MiB, get the kubelet's verdict [readers-kubelet-2]", async () => {
+    if (program === undefined) return;
+    const drawn = Object.entries(kubeletConfiguration.struct).flatMap(([name, type]) => largest(name, type));
+    expect(drawn.length).toBeGreaterThan(30);
+    for (const config of drawn) expect(JSON.stringify(config).length).toBeGreaterThanOrEqual(1.5 * 2 ** 20 - 100);
+    const answers = await askKubelet(program, drawn);
+    const verdicts = (refused: (config: object, i: number) => boolean) =>
+      drawn.map((config, i) => `${Object.keys(config)[0]} ${i}: ${refused(config, i) ? "refused" : "taken"}`);
+    const theirs = verdicts((_, i) => answers[i]?.error !== undefined);
+    expect(verdicts((config) => judgeKubeletConfiguration(config).problems.length > 0)).toEqual(theirs);
+    expect(theirs.filter((one) => one.endsWith("taken")).length).toBeGreaterThan(5);
   }, 600_000);
 });
