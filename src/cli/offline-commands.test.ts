@@ -244,7 +244,11 @@ describe("mco validate", () => {
     [{ maxPods: 500 }, 0, /0 errors, 0 warnings/],
     [{ maxPods: -1 }, 1, /error: KubeletConfig\/more-pods: spec\.kubeletConfig\.maxPods: must be at least 0/],
     [{ maxPods: "x" }, 1, /error: KubeletConfig\/more-pods: spec\.kubeletConfig\.maxPods: must be a whole number/],
-    [{ maxpods: 3 }, 0, /warning: KubeletConfig\/more-pods: spec\.kubeletConfig\.maxpods: changes nothing/],
+    [
+      { maxpods: 3 },
+      0,
+      /warning: KubeletConfig\/more-pods: spec\.kubeletConfig\.maxpods: is no field of kubelet 1\.34, which ignores it; write maxPods/,
+    ],
     [{ serializeImagePulls: false, clusterDNS: ["10.0.0.1"] }, 1, /clusterDNS: must not be set/],
   ] as const)("a KubeletConfig is judged as a kubelet judges it: %j", async ([settings, code, says]) => {
     const result = await mco("validate", save("1.json", kubeletConfig(settings)));
@@ -700,7 +704,10 @@ describe("mco plan without a cluster", () => {
       kubeletConfig({ maxPods: 3 }, "none"),
       "refused: KubeletConfig/more-pods: spec.machineConfigPoolSelector: selects none of the pools",
     ],
-    [kubeletConfig({ maxPods: 3, x: 1 }), "warning: KubeletConfig/more-pods: spec.kubeletConfig.x change nothing"],
+    [
+      kubeletConfig({ maxPods: 3, x: 1 }),
+      "warning: KubeletConfig/more-pods: spec.kubeletConfig.x is no field of kubelet 1.34",
+    ],
   ] as const)("a KubeletConfig that is wrong says why: %#", async ([object, says]) => {
     const { out } = await mco("plan", "-f", save("2.json", object), "--from", save("1.json", base, kubeletBase));
     expect(out).toContain(says);

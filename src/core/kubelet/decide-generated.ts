@@ -7,9 +7,10 @@ import { type ConditionInput, setCondition } from "../../api/schema/conditions.t
 import { type GeneratedFile, generatedConfig } from "../render/generated-config.ts";
 import { type OverriddenFile, overriddenText } from "../render/overridden-files.ts";
 import { clipText } from "../text/clip-text.ts";
-import { andMore, listText } from "../text/list-text.ts";
+import { andMore } from "../text/list-text.ts";
 import type { FieldProblem } from "./decode-go.ts";
 import type { Holder } from "./held-configs.ts";
+import { type LostField, lostFieldText } from "./lost-fields.ts";
 import { type GeneratedKind, generatedName, isGeneratedName } from "./generated-names.ts";
 import { selectPools } from "./select-pools.ts";
 
@@ -23,8 +24,8 @@ export type PoolFiles =
   | {
       readonly verdict: "files";
       readonly files: readonly GeneratedFile[];
-      /** Paths of fields that change nothing there. */
-      readonly withoutEffect: readonly string[];
+      /** Fields that change nothing there. */
+      readonly withoutEffect: readonly LostField[];
     }
   | { readonly verdict: "refused"; readonly problems: readonly FieldProblem[] };
 
@@ -76,13 +77,13 @@ export function decideSettings<T extends SettingsObject>(view: SettingsView<T>):
   if (selection.verdict === "refused") return refused(view, [selection.problem]);
   const names = selection.pools.map(({ metadata }) => metadata.name);
   const configs: MachineConfig[] = [];
-  const withoutEffect = new Set<string>();
+  const withoutEffect = new Map<string, LostField>();
   const overridden: string[] = [];
   for (const pool of selection.pools) {
     const result = configFor(view, pool, names);
     if (result.verdict === "refused") return refused(view, result.problems);
     configs.push(result.config);
-    for (const field of result.withoutEffect) withoutEffect.add(field);
+    for (const field of result.withoutEffect) withoutEffect.set(field.path, withoutEffect.get(field.path) ?? field);
     if (result.winner !== undefined) overridden.push(`${pool.metadata.name} by ${result.winner}`);
   }
   const wanted = configs.map(({ metadata }) => metadata.name);
@@ -93,7 +94,7 @@ export function decideSettings<T extends SettingsObject>(view: SettingsView<T>):
     finalizers: finalizersFor(present, wanted, isOwn),
     status: accepted(
       view,
-      [...withoutEffect],
+      [...withoutEffect.values()],
       overridden,
       configs.flatMap((config) => view.overriddenOf(config)),
     ),
@@ -122,7 +123,7 @@ type Made =
   | {
       readonly verdict: "made";
       readonly config: MachineConfig;
-      readonly withoutEffect: readonly string[];
+      readonly withoutEffect: readonly LostField[];
       /** The object whose file the machines of the pool take instead. */
       readonly winner: string | undefined;
     }
@@ -209,19 +210,16 @@ function statusOf<T extends SettingsObject>(
 const mostNamed = 20;
 const longestName = 1024;
 
-/** Why an object with settings is refused, as its conditions and its Event say it. */
-export const settingsProblemsText = (problems: readonly FieldProblem[]): string =>
+/** The first texts about fields, and how many more there are. */
+const fieldTexts = <T>(fields: readonly T[], textOf: (field: T) => string): string =>
   [
-    ...problems.slice(0, mostNamed).map(({ path, reason }) => clipText(`${path} ${reason}`, longestName)),
-    ...(problems.length > mostNamed ? [andMore(problems.length - mostNamed)] : []),
+    ...fields.slice(0, mostNamed).map((field) => clipText(textOf(field), longestName)),
+    ...(fields.length > mostNamed ? [andMore(fields.length - mostNamed)] : []),
   ].join("; ");
 
-const fieldsText = (fields: readonly string[]): string =>
-  listText(
-    fields.slice(0, mostNamed).map((field) => clipText(field, longestName)),
-    mostNamed,
-    fields.length,
-  );
+/** Why an object with settings is refused, as its conditions and its Event say it. */
+export const settingsProblemsText = (problems: readonly FieldProblem[]): string =>
+  fieldTexts(problems, ({ path, reason }) => `${path} ${reason}`);
 
 function refused<T extends SettingsObject>(view: SettingsView<T>, problems: readonly FieldProblem[]): SettingsDecision {
   const message = settingsProblemsText(problems);
@@ -236,16 +234,11 @@ function refused<T extends SettingsObject>(view: SettingsView<T>, problems: read
 
 function accepted<T extends SettingsObject>(
   view: SettingsView<T>,
-  withoutEffect: readonly string[],
+  withoutEffect: readonly LostField[],
   overridden: readonly string[],
   replaced: readonly OverriddenFile[],
 ): Status {
-  const lost =
-    withoutEffect.length === 0
-      ? []
-      : [
-          `${fieldsText(withoutEffect)} change nothing: an empty value does not replace the base's, and a field that this kubelet or engine does not know is ignored`,
-        ];
+  const lost = withoutEffect.length === 0 ? [] : [fieldTexts(withoutEffect, lostFieldText)];
   const others =
     overridden.length === 0 ? [] : [`newer objects decide ${view.decides}: pool ${overridden.join(", pool ")}`];
   const byPeople = replaced.slice(0, mostNamed).map((file) => clipText(overriddenText(file), longestName));

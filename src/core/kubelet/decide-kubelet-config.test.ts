@@ -124,9 +124,20 @@ describe("a KubeletConfig", () => {
   );
 
   test("says which fields change nothing [decide-kubelet-config-3]", () => {
-    const decision = decide(config({ kubeletConfig: { serializeImagePulls: false, maxpods: 3 } }));
-    expect(saysOf(decision)?.[0]).toContain(
-      "FieldsWithoutEffect: spec.kubeletConfig.maxpods, spec.kubeletConfig.serializeImagePulls change nothing",
+    const kubeletConfig = { serializeImagePulls: false, MAXPODS: 3, maxPod: 3, x: 1, logging: { verbosiy: 1 } };
+    const says = (field: string, what: string) => `spec.kubeletConfig.${field} ${what}`;
+    const ignored = "is no field of kubelet 1.34, which ignores it";
+    expect(saysOf(decide(config({ kubeletConfig })))?.[0]).toBe(
+      `Effective False FieldsWithoutEffect: ${[
+        says("MAXPODS", `${ignored}: write maxPods`),
+        says("logging.verbosiy", `${ignored}: write verbosity`),
+        says("maxPod", `${ignored}: write maxPods`),
+        says("x", `${ignored}: take it out`),
+        says(
+          "serializeImagePulls",
+          "changes nothing: false does not replace true of the base: take it out; no KubeletConfig turns it off",
+        ),
+      ].join("; ")}`,
     );
   });
 
@@ -205,7 +216,7 @@ describe("a KubeletConfig", () => {
     const files = (made?.spec.config as { storage: { files: { path: string }[] } } | undefined)?.storage.files;
     expect(files?.map(({ path }) => path)).toEqual(["/var/lib/kubelet/config.yaml"]);
     expect(fileText(made, "/var/lib/kubelet/config.yaml")).toContain("systemReserved:\n  memory: 2Gi\n");
-    expect(saysOf(decision)?.[0]).toContain("FieldsWithoutEffect: spec.logLevel change nothing");
+    expect(saysOf(decision)?.[0]).toContain("FieldsWithoutEffect: spec.logLevel changes nothing");
   });
 
   test("that is being deleted takes its MachineConfigs with it, and leaves others' finalizers [decide-kubelet-config-6]", () => {

@@ -48,11 +48,7 @@ export function kubeletFilesOf(
   );
   const problems = problemsOfRead(asRead({ ...config, featureGates: Object.fromEntries(known) }, kubeletConfiguration));
   if (problems.length > 0) return { verdict: "refused", problems: problems.map(inObject) };
-  return {
-    verdict: "files",
-    files: made.files,
-    withoutEffect: [...made.withoutEffect.map((field) => `spec.kubeletConfig.${field}`), ...made.ignored],
-  };
+  return { verdict: "files", files: made.files, withoutEffect: made.withoutEffect };
 }
 
 /** A rule of the kubelet about the merged file, said of the object that changed it. */

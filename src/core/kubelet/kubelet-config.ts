@@ -8,6 +8,7 @@ import { encodeGo } from "./encode-go.ts";
 import { forbiddenFields, isEmptyValue } from "./forbidden-fields.ts";
 import { withTls } from "./kubelet-base.ts";
 import { kubeletConfiguration } from "./kubelet-fields.ts";
+import { type LostField, unknownFields } from "./lost-fields.ts";
 import { mergeGo } from "./merge-go.ts";
 import { kubeletApiVersion, kubeletKind } from "./validate-kubelet.ts";
 
@@ -20,16 +21,16 @@ export const kubeletConfPaths: readonly string[] = [kubeletConfPath, plainKubele
 export const nodeSizingPath = "/etc/node-sizing-enabled.env";
 export const kubeletLoggingPath = "/etc/systemd/system/kubelet.service.d/20-logging.conf";
 
+const settingsPath = "spec.kubeletConfig.";
+
 export type KubeletFiles =
   | {
       readonly verdict: "files";
       readonly files: readonly GeneratedFile[];
       /** What kubelet.conf says. */
       readonly config: Decoded;
-      /** Paths below `spec.kubeletConfig` that change nothing: empty values over others, and fields unknown to a kubelet. */
-      readonly withoutEffect: readonly string[];
-      /** Other fields that change nothing on these machines. */
-      readonly ignored: readonly string[];
+      /** Fields that change nothing: empty values over others, and those that a kubelet or these machines do not read. */
+      readonly withoutEffect: readonly LostField[];
     }
   | { readonly verdict: "refused"; readonly problems: readonly FieldProblem[] };
 
@@ -49,7 +50,7 @@ export function decodeKubeletConfig({ spec }: Pick<KubeletConfig, "spec">): Read
   const { value, problems, unknown } = decodeGo(own, kubeletConfiguration);
   return {
     value: { apiVersion: kubeletApiVersion, kind: kubeletKind, ...value },
-    problems: problems.map(({ path, reason }) => ({ path: `spec.kubeletConfig.${path}`, reason })),
+    problems: problems.map(({ path, reason }) => ({ path: `${settingsPath}${path}`, reason })),
     unknown,
     hasGates: !isEmptyValue(featureGates),
   };
@@ -93,8 +94,11 @@ export function kubeletFiles(
   return {
     verdict: "files",
     config,
-    withoutEffect: [...own.unknown, ...merged.withoutEffect],
-    ignored: isPlain ? onlyOfUnits.filter((field) => spec[field] !== undefined).map((field) => `spec.${field}`) : [],
+    withoutEffect: [
+      ...unknownFields(own.unknown, kubeletConfiguration, settingsPath),
+      ...merged.withoutEffect.map((field) => ({ ...field, path: `${settingsPath}${field.path}` })),
+      ...(isPlain ? onlyOfUnits.filter((field) => spec[field] !== undefined).map(unreadOnPlain) : []),
+    ],
     files: [
       ...(sizing === undefined ? [] : [{ path: nodeSizingPath, mode: 0o644, text: sizingText(sizing) }]),
       ...(spec.logLevel === undefined || isPlain
@@ -120,6 +124,15 @@ export function kubeletFiles(
 
 /** Fields that become environment of OpenShift's kubelet.service. */
 const onlyOfUnits = ["logLevel", "autoSizingReserved"] as const;
+
+const unreadOnPlain = (field: (typeof onlyOfUnits)[number]): LostField => ({
+  path: `spec.${field}`,
+  reason: "changes nothing: only the kubelet.service of OpenShift's machines reads it",
+  remedy:
+    field === "logLevel"
+      ? "take it out, and set kubeletConfig.logging.verbosity"
+      : "take it out, and set kubeletConfig.systemReserved",
+});
 
 /** The file, byte for byte as the reference writes such a configuration. */
 export function kubeletConfText(config: Decoded): string {

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { kubeletConfiguration } from "./kubelet-fields.ts";
+import { lostFieldText } from "./lost-fields.ts";
 import { mergeGo } from "./merge-go.ts";
 
 const base = {
@@ -22,12 +23,12 @@ test("empty values change nothing where the base has others, and each is named [
   };
   const { value, withoutEffect } = mergeGo(base, over, kubeletConfiguration);
   expect(value).toEqual({ ...base, podsPerCore: 0 });
-  expect(withoutEffect).toEqual([
-    "serializeImagePulls",
-    "maxPods",
-    "clusterDomain",
-    "enforceNodeAllocatable",
-    "authentication.webhook.cacheTTL",
+  expect(withoutEffect.map(lostFieldText)).toEqual([
+    "serializeImagePulls changes nothing: false does not replace true of the base: take it out; no KubeletConfig turns it off",
+    "maxPods changes nothing: 0 does not replace 250 of the base: take it out, or give it another value",
+    'clusterDomain changes nothing: "" does not replace "cluster.local" of the base: take it out, or give it another value',
+    'enforceNodeAllocatable changes nothing: [] does not replace ["pods"] of the base: take it out, or give it another value',
+    'authentication.webhook.cacheTTL changes nothing: "0s" does not replace "2m0s" of the base: take it out, or give it another value',
   ]);
 });
 

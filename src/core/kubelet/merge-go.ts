@@ -1,10 +1,11 @@
 import type { Decoded } from "./decode-go.ts";
 import type { GoStruct, GoType } from "./kubelet-fields.ts";
+import { type LostField, emptyField } from "./lost-fields.ts";
 
-/** Paths of fields that a user set and that change nothing, because the base has another value and they are empty. */
 export interface GoMerge {
   readonly value: Decoded;
-  readonly withoutEffect: readonly string[];
+  /** Fields that a user set and that change nothing, because the base has another value and they are empty. */
+  readonly withoutEffect: readonly LostField[];
 }
 
 /**
@@ -12,11 +13,11 @@ export interface GoMerge {
  * merged key by key, lists replaced whole. `false`, 0, "" and an empty list do not replace a value of the base.
  */
 export function mergeGo(base: Decoded, over: Decoded, type: GoStruct): GoMerge {
-  const withoutEffect: string[] = [];
+  const withoutEffect: LostField[] = [];
   return { value: mergeStruct(base, over, type, "", withoutEffect), withoutEffect };
 }
 
-function mergeStruct(base: Decoded, over: Decoded, type: GoStruct, path: string, lost: string[]): Decoded {
+function mergeStruct(base: Decoded, over: Decoded, type: GoStruct, path: string, lost: LostField[]): Decoded {
   const merged: Record<string, unknown> = { ...base };
   for (const [name, value] of Object.entries(over)) {
     const member = type.struct[name];
@@ -27,7 +28,7 @@ function mergeStruct(base: Decoded, over: Decoded, type: GoStruct, path: string,
   return merged;
 }
 
-function mergeMember(base: unknown, over: unknown, type: GoType, path: string, lost: string[]): unknown {
+function mergeMember(base: unknown, over: unknown, type: GoType, path: string, lost: LostField[]): unknown {
   if (typeof type !== "string" && "struct" in type)
     return mergeStruct((base ?? {}) as Decoded, over as Decoded, type, path, lost);
   if (typeof type !== "string" && "map" in type)
@@ -37,7 +38,7 @@ function mergeMember(base: unknown, over: unknown, type: GoType, path: string, l
         ? base
         : { ...base, ...(over as Decoded) };
   if (base === undefined || !isEmpty(over)) return over;
-  if (!isEmpty(base)) lost.push(path);
+  if (!isEmpty(base)) lost.push(emptyField(path, over, base));
   return base;
 }
 

@@ -113,7 +113,7 @@ function settingsTodo(state: string, subject: string): readonly string[] {
     case "Replaced":
       return [`take the named file out of the named MachineConfig; or: kubectl delete ${subject}`];
     case "FieldsWithoutEffect":
-      return [`take the named fields out, or give them values that are not empty: ${edit}`];
+      return [`correct the named fields: ${edit}`];
     default:
       return [];
   }

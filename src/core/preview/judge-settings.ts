@@ -61,12 +61,7 @@ function problemsOfRuntime({ containerRuntimeConfig }: Partial<ContainerRuntimeC
 const problemsOfFiles = (result: PoolFiles): readonly Problem[] =>
   result.verdict === "refused"
     ? result.problems.map(asError)
-    : result.withoutEffect.map((path) => ({
-        severity: "warning",
-        path,
-        reason: "changes nothing: an empty value does not replace the base's, and an unknown field is ignored",
-        remedy: "correct the name of the field, give it a value that is not empty, or take it out",
-      }));
+    : result.withoutEffect.map((field) => ({ severity: "warning", ...field }));
 
 const asError = ({ path, reason }: FieldProblem): Problem => ({ severity: "error", path, reason });
 

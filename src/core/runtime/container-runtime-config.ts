@@ -1,6 +1,7 @@
 import type { ContainerRuntimeConfig } from "../../api/kinds/container-runtime-config.ts";
 import { canonicalQuantity, nano, parseQuantity } from "../../api/schema/quantities.ts";
 import type { FieldProblem } from "../kubelet/decode-go.ts";
+import type { LostField } from "../kubelet/lost-fields.ts";
 import type { GeneratedFile } from "../render/generated-config.ts";
 import { storageConfText } from "./storage-conf.ts";
 
@@ -93,7 +94,11 @@ export interface RuntimeInputs {
 }
 
 export type RuntimeFiles =
-  | { readonly verdict: "files"; readonly files: readonly GeneratedFile[]; readonly withoutEffect: readonly string[] }
+  | {
+      readonly verdict: "files";
+      readonly files: readonly GeneratedFile[];
+      readonly withoutEffect: readonly LostField[];
+    }
   | { readonly verdict: "refused"; readonly problems: readonly FieldProblem[] };
 
 /** What a ContainerRuntimeConfig writes on the machines of its pools. */
@@ -135,5 +140,10 @@ export function runtimeFiles(object: Pick<ContainerRuntimeConfig, "spec">, input
   const ignored = (Object.keys(stores) as StoreField[]).filter(
     (field) => !inputs.hasStores && pathsOf(object.spec, field).length > 0,
   );
-  return { verdict: "files", files, withoutEffect: ignored.map(path) };
+  const withoutEffect = ignored.map((field) => ({
+    path: path(field),
+    reason: "changes nothing",
+    remedy: "turn the feature gate AdditionalStorageConfig of the cluster on, or take it out",
+  }));
+  return { verdict: "files", files, withoutEffect };
 }

@@ -1,0 +1,68 @@
+import { nearestOf } from "../text/nearest.ts";
+import type { GoStruct, GoType } from "./kubelet-fields.ts";
+
+/** A field of an object with settings that changes nothing on machines. */
+export interface LostField {
+  readonly path: string;
+  /** Why, as the end of a sentence that begins with the path. */
+  readonly reason: string;
+  /** What to write instead. */
+  readonly remedy: string;
+}
+
+/** `spec.kubeletConfig.maxpods is no field of kubelet 1.34, which ignores it: write maxPods` */
+export const lostFieldText = ({ path, reason, remedy }: LostField): string => `${path} ${reason}: ${remedy}`;
+
+/** An object may hold a hundred thousand of them: only so many names are compared with those of the type. */
+const mostCompared = 20;
+
+/**
+ * Fields that a kubelet does not know, each with the name that its author most likely meant.
+ *
+ * @param paths of the fields in a value of the type.
+ * @param prefix of the paths in the object: `spec.kubeletConfig.`
+ */
+export const unknownFields = (paths: readonly string[], type: GoStruct, prefix: string): readonly LostField[] =>
+  paths.map((path, i) => {
+    const meant = i < mostCompared ? meantName(path, type) : undefined;
+    return {
+      path: `${prefix}${path}`,
+      reason: "is no field of kubelet 1.34, which ignores it",
+      remedy: meant === undefined ? "take it out" : `write ${meant}`,
+    };
+  });
+
+/** The known name that an unknown one most likely stands for, in any case of its letters. */
+function meantName(path: string, type: GoStruct): string | undefined {
+  const steps = path.split(".");
+  const name = (steps.at(-1) ?? "").toLowerCase();
+  const byLowerCase = new Map(Object.keys(structAt(steps.slice(0, -1), type)).map((one) => [one.toLowerCase(), one]));
+  const nearest = byLowerCase.has(name) ? name : nearestOf(name, byLowerCase.keys());
+  return nearest === undefined ? undefined : byLowerCase.get(nearest);
+}
+
+/** The members of the struct that steps as `vmodule[0]` lead to. */
+function structAt(steps: readonly string[], type: GoStruct): GoStruct["struct"] {
+  let at: GoType | undefined = type;
+  for (const step of steps) {
+    at = typeof at === "object" && "struct" in at ? at.struct[step.replace(/\[\d+\]$/, "")] : undefined;
+    if (typeof at === "object" && "list" in at) at = at.list;
+  }
+  return typeof at === "object" && "struct" in at ? at.struct : {};
+}
+
+/**
+ * A value that is empty and does not replace the base's, which is not.
+ *
+ * @param over the empty value.
+ */
+export const emptyField = (path: string, over: unknown, base: unknown): LostField => ({
+  path,
+  reason: `changes nothing: ${written(over)} does not replace ${written(base)} of the base`,
+  remedy: over === false ? "take it out; no KubeletConfig turns it off" : "take it out, or give it another value",
+});
+
+const written = (value: unknown): string => {
+  const text = JSON.stringify(value) ?? String(value);
+  return text.length > 60 ? `${text.slice(0, 59)}…` : text;
+};
