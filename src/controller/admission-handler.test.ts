@@ -508,6 +508,26 @@ describe("admission of objects about registries", () => {
       expect.stringMatching(/^pool worker gets rendered-worker-[0-9a-f]{32}; 1 machine: /) as string,
     ]);
   });
+
+  test("a ClusterImagePolicy is judged, and its plan said, like other objects about registries [admission-registries-3]", async () => {
+    const policy = (rootOfTrust: object) => ({
+      apiVersion: "config.openshift.io/v1",
+      kind: "ClusterImagePolicy",
+      metadata: { name: "set" },
+      spec: { scopes: ["quay.io/signed"], policy: { rootOfTrust } },
+    });
+    const keyData = btoa("-----BEGIN PUBLIC KEY-----\nMFkw\n-----END PUBLIC KEY-----\n");
+    const taken = await ask(policy({ policyType: "PublicKey", publicKey: { keyData } }), () => cluster);
+    expect(taken).toMatchObject({
+      allowed: true,
+      warnings: [expect.stringMatching(/^pool worker gets rendered-worker-[0-9a-f]{32}; 1 machine: /)],
+    });
+    const refused = await ask(policy({ policyType: "PublicKey" }), () => cluster);
+    expect(refused.status).toMatchObject({
+      code: 422,
+      details: { causes: [{ field: expect.stringMatching(/^spec\.policy\.rootOfTrust/) }] },
+    });
+  });
 });
 
 describe("admission of pools", () => {

@@ -620,7 +620,7 @@ export function admissionWebhook(inputs: { readonly address: string | undefined;
             apiGroups: [configGroup],
             apiVersions: ["v1"],
             operations: ["CREATE", "UPDATE", "DELETE"],
-            resources: ["images", "imagedigestmirrorsets", "imagetagmirrorsets"],
+            resources: ["images", "imagedigestmirrorsets", "imagetagmirrorsets", "clusterimagepolicies"],
             scope: "Cluster",
           },
           {

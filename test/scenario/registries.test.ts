@@ -119,7 +119,10 @@ describe.skipIf(!hasApiServer)("registries on a cluster of real processes", () =
         metadata,
         spec: { scopes: [scope], policy: { rootOfTrust: { policyType: "PublicKey", publicKey: { keyData } } } },
       });
-    await followed(() => apply(policy("ClusterImagePolicy", { name: "all" }, "quay.io/signed")));
+    await followed(async () => {
+      const { stderr } = await apply(policy("ClusterImagePolicy", { name: "all" }, "quay.io/signed"));
+      expect(stderr).toContain("Warning: pool worker gets rendered-worker-");
+    });
     expect(cluster.hostFile(worker, "/etc/containers/policy.json")).toContain('"quay.io/signed"');
     expect(cluster.hostFile(worker, "/etc/containers/registries.d/sigstore-registries.yaml")).toContain(
       "quay.io/signed:",

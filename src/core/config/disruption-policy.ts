@@ -291,8 +291,12 @@ export function registriesDrain(before: string | undefined, after: string | unde
       if (!byDigest) return drain(`the registry ${scope} is new and not for digests only`);
       continue;
     }
-    for (const field of ["prefix", "location", "blocked", "insecure"] as const)
+    for (const field of ["prefix", "location"] as const)
       if (known[field] !== registry[field]) return drain(`the registry ${scope} changes its ${field}`);
+    if (known.blocked !== registry.blocked)
+      return drain(`the registry ${scope} is ${registry.blocked ? "blocked" : "no longer blocked"}`);
+    if (known.insecure !== registry.insecure)
+      return drain(`the registry ${scope} is ${registry.insecure ? "insecure" : "no longer insecure"}`);
     const lost = known.mirrors.find(({ location }) => !registry.mirrors.some((mirror) => mirror.location === location));
     if (lost !== undefined) return drain(`the registry ${scope} loses its mirror ${lost.location}`);
     for (const mirror of registry.mirrors) {

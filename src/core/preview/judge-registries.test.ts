@@ -182,6 +182,7 @@ describe("an object about registries at admission", () => {
   test("of the kinds that are asked about: an image of the image API is none of them [judge-registries-2]", () => {
     expect(isJudgedRegistryKind({ group: "config.openshift.io", kind: "Image" })).toBe(true);
     expect(isJudgedRegistryKind({ group: "operator.openshift.io", kind: "ImageContentSourcePolicy" })).toBe(true);
+    expect(isJudgedRegistryKind({ group: "config.openshift.io", kind: "ClusterImagePolicy" })).toBe(true);
     expect(isJudgedRegistryKind({ group: "image.openshift.io", kind: "Image" })).toBe(false);
     expect(isJudgedRegistryKind(undefined)).toBe(false);
   });

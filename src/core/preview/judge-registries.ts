@@ -13,14 +13,15 @@ import { type AdmissionVerdict, judged } from "./judge-admission.ts";
 import { type AroundRegistries, registriesByPool, registriesByThemselves } from "./plan-registries.ts";
 
 /**
- * Kinds that admission is asked about: those that say where images are pulled from. What is wrong with an image policy
- * stands in its conditions.
+ * Kinds that admission is asked about: those that say where images are pulled from, and whose signatures count in the
+ * whole cluster. What is wrong with a namespace's image policy stands in its conditions.
  */
 const judgedKinds: readonly (Pick<KubeObject, "kind"> & { readonly group: string })[] = [
   openshift.Image,
   openshift.ImageDigestMirrorSet,
   openshift.ImageTagMirrorSet,
   openshift.ImageContentSourcePolicy,
+  openshift.ClusterImagePolicy,
 ];
 
 /** Whether admission judges a kind as one about registries. */
