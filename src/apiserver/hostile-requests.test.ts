@@ -22,6 +22,7 @@ import { Turns, eventLoop } from "./node/turns.ts";
 import { yamlHeapMb } from "./node/yaml-threads.ts";
 import { type ApiServer, type ApiServerOptions, createApiServer } from "./server.ts";
 import { formats } from "./schema/formats.ts";
+import { parseLabelSelector } from "./schema/selectors.ts";
 import { builtinDefinitions } from "./schema/kinds/builtin-kinds.ts";
 import { catalogOf } from "./schema/kinds/catalog.ts";
 import type { KubeObject } from "./schema/contract.ts";
@@ -1287,6 +1288,36 @@ test("a watch that takes long to begin loses no event, however many there are me
   expect([names.length, new Set(names).size]).toEqual([501 + 40 + 1, 501 + 40 + 1]);
   expect(names.slice(-3)).toEqual(["late38", "late39", "last"]);
   server.close();
+});
+
+test("a change takes tenths of a second, whatever selectors all watches hold [apiserver-hostile-68]", async () => {
+  const letters = [..."abcdefghijklmnopqrstuvwxyz0123456789"];
+  const keys = letters.flatMap((a) => letters.flatMap((b) => [`${a}${b}`, ...letters.map((c) => `${a}${b}${c}`)]));
+  const labels = Object.fromEntries(keys.slice(0, 4_000).map((key) => [key, ""]));
+  /** Terms that are all about labels of the object, and select it. */
+  const selectorOf = (from: number, characters: number) => {
+    const terms = Object.keys(labels).slice(from, from + characters / 4);
+    const parsed = parseLabelSelector(
+      terms
+        .join()
+        .slice(0, characters)
+        .replace(/,\w{0,1}$/, ""),
+    );
+    if (parsed.verdict !== "valid") throw new Error(parsed.message);
+    return parsed;
+  };
+  const { ofEach, ofAll } = selectorLimits;
+  const longest = 16 * 1024;
+  const long = many(Math.ceil(ofAll.others / (longest - ofEach)), () => selectorOf(0, longest));
+  // All users have 6,000 connections.
+  const short = many(6_000 - long.length, (at) => selectorOf(at % 3_800, ofEach));
+  let selected = 0;
+  const work = async () => {
+    for (const state of [{ ...labels }, { ...labels }])
+      for (const { matches } of [...long, ...short]) if (matches(state)) selected += 1;
+  };
+  expect(await secondsOf(work)).toBeLessThan(1);
+  expect(selected).toBe(12_000);
 });
 
 test("a watch that begins with more than one text holds is told to list in pages [apiserver-hostile-59]", async () => {
