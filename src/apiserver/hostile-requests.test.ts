@@ -1566,7 +1566,8 @@ describe("certificate requests of one machine leave room for those of others", (
   /** A server whose machines, and those that join, may make requests. */
   async function startForMachines(options: Partial<ApiServerOptions> = {}) {
     const server = start(options);
-    const rules = [{ apiGroups: ["certificates.k8s.io"], resources: ["certificatesigningrequests"], verbs: ["*"] }];
+    const apiGroups = ["certificates.k8s.io"];
+    const rules = [{ apiGroups, resources: ["certificatesigningrequests"], verbs: ["create"] }];
     await send(adminOf(server), "POST", `${rbac}/clusterroles`, { metadata: { name: "asks" }, rules });
     const made = await send(adminOf(server), "POST", `${rbac}/clusterrolebindings`, {
       metadata: { name: "asks" },
@@ -1623,13 +1624,18 @@ describe("certificate requests of one machine leave room for those of others", (
     for (const name of ["b", "c", "d"]) await fill(node(name));
     expect((await node("e")()).status).toBe(403);
     expect((await admin()).status).toBe(201);
-    // What there is, is decided and signed.
+    // What there is, is decided, by whoever may.
+    await send(adminOf(server), "POST", `${rbac}/clusterrolebindings`, {
+      metadata: { name: "officer" },
+      roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "cluster-admin" },
+      subjects: [{ kind: "User", apiGroup: "rbac.authorization.k8s.io", name: "officer" }],
+    });
     const { items } = JSON.parse((await send(adminOf(server), "GET", csrs)).text) as { items: KubeObject[] };
     const approved = { type: "Approved", status: "True", reason: "R", message: "m".repeat(1_000) };
     for (const { metadata } of items) {
       const target = `${csrs}/${metadata.name}/approval`;
       const body = { status: { conditions: [approved] } };
-      expect((await send(adminOf(server), "PATCH", target, body, merge)).status).toBe(200);
+      expect((await send(server.as({ name: "officer", groups: [] }), "PATCH", target, body, merge)).status).toBe(200);
     }
     server.close();
   });

@@ -100,9 +100,9 @@ describe("liveObjects", () => {
     expect(fill(store, "things", "other")).toEqual(["written", "written", "noRoom", "noRoom"]);
     expect(fill(store, "clusterwide", "")).toEqual(["written", "written", "written", "written"]);
     const requests = "certificatesigningrequests.certificates.k8s.io";
-    // An eighth of the room is that of one requester; what components write has twice the room.
+    // An eighth of the room is that of one requester.
     expect(fill(store, requests, "")).toEqual(["noRoom", "noRoom", "noRoom", "noRoom"]);
-    expect(fill(store, requests, "", "cluster")).toEqual(["written", "written", "written", "written"]);
+    expect(fill(store, requests, "", "cluster")).toEqual(["written", "written", "noRoom", "noRoom"]);
 
     const live = liveObjects(store, undefined, room);
     const [first] = live.list("things", "own");

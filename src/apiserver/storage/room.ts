@@ -43,14 +43,16 @@ export const roomIn = (heapBytes: number): RoomLimits => ({
  */
 const shareOfWriter: Readonly<Record<Part, number>> = { others: 1 / 2, nodes: 3 / 4, cluster: 1 };
 
-/**
- * The same of all certificate requests, and of those of one requester. What components add are decisions and certificates, of
- * bounded length: whatever requests there are, each can be decided and signed.
- */
+/** The same of all certificate requests, and of those of one requester, where a request is made. */
 const sharesOfRequests = {
-  ofAll: { others: 1 / 2, nodes: 3 / 4, cluster: 2 },
-  ofOne: { others: 1 / 8, nodes: 1 / 8, cluster: 2 },
+  ofAll: { others: 1 / 2, nodes: 3 / 4, cluster: 1 },
+  ofOne: { others: 1 / 8, nodes: 1 / 8, cluster: 1 },
 } satisfies Record<string, Readonly<Record<Part, number>>>;
+/**
+ * The same where a request is changed, by whomever: requesters may not, and others add decisions and certificates. Whatever
+ * requests there are, each can be decided and signed.
+ */
+const shareOfDecisions = 2;
 
 /** For the heap that V8 takes on a machine of 8 GiB. */
 export const defaultRoom: RoomLimits = roomIn(2 * 1024 * 1024 * 1024);
@@ -95,6 +97,8 @@ interface Counter {
   readonly limit: number | undefined;
   /** Of the limit, as much as each writer may fill. */
   readonly shares?: Readonly<Record<Part, number>>;
+  /** As much as whoever changes an object may fill, instead of the above. */
+  readonly shareOfChanges?: number;
 }
 
 /** Weighs what is stored, so that nobody who may write in some namespaces fills the memory of the server. */
@@ -114,9 +118,10 @@ export class Room {
    */
   has(before: Weighed | undefined, after: Weighed, share: number, by: Part): boolean {
     const had = new Set(before === undefined ? [] : this.#countersOf(before).map(({ name }) => name));
-    return this.#countersOf(after).every(({ name, limit, shares }) => {
+    return this.#countersOf(after).every(({ name, limit, shares, shareOfChanges }) => {
       const more = after.weight - (before !== undefined && had.has(name) ? before.weight : 0);
-      return more <= 0 || limit === undefined || this.#of(name) + more <= limit * share * (shares?.[by] ?? 1);
+      const ofWriter = (before === undefined ? undefined : shareOfChanges) ?? shares?.[by] ?? 1;
+      return more <= 0 || limit === undefined || this.#of(name) + more <= limit * share * ofWriter;
     });
   }
 
@@ -143,9 +148,10 @@ export class Room {
     const { resourceBytes, namespaceBytes, tenantsBytes, everywhereBytes, clusterBytes } = this.#limits;
     if (namespace === "") {
       if (resource !== certificateRequests) return [];
+      const ofRequests = { limit: resourceBytes, shareOfChanges: shareOfDecisions };
       return [
-        { name: `${resource}/`, limit: resourceBytes, shares: sharesOfRequests.ofAll },
-        { name: `${resource}//${requesterOf(object)}`, limit: resourceBytes, shares: sharesOfRequests.ofOne },
+        { name: `${resource}/`, ...ofRequests, shares: sharesOfRequests.ofAll },
+        { name: `${resource}//${requesterOf(object)}`, ...ofRequests, shares: sharesOfRequests.ofOne },
       ];
     }
     if (isClusterScopedEvent(resource, namespace, object))
