@@ -215,6 +215,11 @@ export const errorCodes = {
     remedy:
       "Nothing for a single one: the thread is started again, and changes are stored without a review meanwhile. If it repeats, read the cause, and look for a MachineConfig that is written at that time.",
   },
+  MCO_PROGRAM_REPLACED: {
+    meaning:
+      "An upgrade replaced the program on disk while a process ran: it starts no threads of another version than its own.",
+    remedy: "Restart the process: it then runs the new version.",
+  },
   MCO_LISTEN_REFUSED: {
     meaning: "The API server refuses to listen on this address.",
     remedy: "Use an address of the loopback network (127.0.0.0/8 or ::1) and a free port.",

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test, vi } from "vitest";
 import { collectGarbage } from "../../test/support/collect-garbage.ts";
+import { signingRequest } from "../../test/support/test-pki.ts";
 import type { Clock } from "../ports/clock.ts";
 import { silentLogger } from "../ports/logger.ts";
 import type { HttpHandler } from "../ports/http.ts";
@@ -21,8 +22,10 @@ import { Turns, eventLoop } from "./node/turns.ts";
 import { yamlHeapMb } from "./node/yaml-threads.ts";
 import { type ApiServer, type ApiServerOptions, createApiServer } from "./server.ts";
 import { formats } from "./schema/formats.ts";
+import { parseLabelSelector } from "./schema/selectors.ts";
 import { builtinDefinitions } from "./schema/kinds/builtin-kinds.ts";
 import { catalogOf } from "./schema/kinds/catalog.ts";
+import type { KubeObject } from "./schema/contract.ts";
 import { Refusal } from "./schema/status.ts";
 import { liveObjects } from "./storage/live-objects.ts";
 import { memoryStore } from "./storage/memory-store.ts";
@@ -1287,6 +1290,36 @@ test("a watch that takes long to begin loses no event, however many there are me
   server.close();
 });
 
+test("a change takes tenths of a second, whatever selectors all watches hold [apiserver-hostile-68]", async () => {
+  const letters = "abcdefghijklmnopqrstuvwxyz0123456789".split("");
+  const keys = letters.flatMap((a) => letters.flatMap((b) => [`${a}${b}`, ...letters.map((c) => `${a}${b}${c}`)]));
+  const labels = Object.fromEntries(keys.slice(0, 4_000).map((key) => [key, ""]));
+  /** Terms that are all about labels of the object, and select it. */
+  const selectorOf = (from: number, characters: number) => {
+    const terms = Object.keys(labels).slice(from, from + characters / 4);
+    const parsed = parseLabelSelector(
+      terms
+        .join()
+        .slice(0, characters)
+        .replace(/,\w{0,1}$/, ""),
+    );
+    if (parsed.verdict !== "valid") throw new Error(parsed.message);
+    return parsed;
+  };
+  const { ofEach, ofAll } = selectorLimits;
+  const longest = 16 * 1024;
+  const long = many(Math.ceil(ofAll.others / (longest - ofEach)), () => selectorOf(0, longest));
+  // All users have 6,000 connections.
+  const short = many(6_000 - long.length, (at) => selectorOf(at % 3_800, ofEach));
+  let selected = 0;
+  const work = async () => {
+    for (const state of [{ ...labels }, { ...labels }])
+      for (const { matches } of [...long, ...short]) if (matches(state)) selected += 1;
+  };
+  expect(await secondsOf(work)).toBeLessThan(1);
+  expect(selected).toBe(12_000);
+});
+
 test("a watch that begins with more than one text holds is told to list in pages [apiserver-hostile-59]", async () => {
   const live = liveObjects(memoryStore());
   const catalog = catalogOf(builtinDefinitions);
@@ -1522,6 +1555,104 @@ test("whatever tenants store, also in the namespace default, the suite and machi
   for (const [index, writer] of writers.entries())
     expect((await write(writer, "default", node)).status, String(index)).toBe(201);
   server.close();
+});
+
+describe("certificate requests of one machine leave room for those of others", () => {
+  const csrs = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
+  const joining = "system:serviceaccounts:openshift-machine-config-join";
+  const account = "system:serviceaccount:openshift-machine-config-join:node-bootstrapper-worker";
+  const credential = (id: string) => ({ "authentication.kubernetes.io/credential-id": [id] });
+
+  /** A server whose machines, and those that join, may make requests. */
+  async function startForMachines(options: Partial<ApiServerOptions> = {}) {
+    const server = start(options);
+    const apiGroups = ["certificates.k8s.io"];
+    const rules = [{ apiGroups, resources: ["certificatesigningrequests"], verbs: ["create"] }];
+    await send(adminOf(server), "POST", `${rbac}/clusterroles`, { metadata: { name: "asks" }, rules });
+    const made = await send(adminOf(server), "POST", `${rbac}/clusterrolebindings`, {
+      metadata: { name: "asks" },
+      roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "asks" },
+      subjects: [joining, "system:nodes"].map((name) => ({
+        kind: "Group",
+        apiGroup: "rbac.authorization.k8s.io",
+        name,
+      })),
+    });
+    expect(made.status).toBe(201);
+    const requests = new Map<string, string>();
+    for (const name of ["a", "b", "c", "d", "e"])
+      requests.set(name, await signingRequest(`O=system:nodes, CN=system:node:${name}`));
+    const asker =
+      (as: HttpHandler, name: string) =>
+      (annotations: Readonly<Record<string, string>> = {}) => {
+        const signerName = "kubernetes.io/kube-apiserver-client-kubelet";
+        const usages = ["digital signature", "client auth"];
+        const spec = { request: requests.get(name), signerName, usages };
+        return send(as, "POST", csrs, { metadata: { generateName: "csr-", annotations }, spec });
+      };
+    return {
+      server,
+      admin: asker(adminOf(server), "a"),
+      joins: (id: string) => {
+        const user = { name: account, groups: [joining], extra: credential(`JTI=${id}`) };
+        return asker(server.as(user), "a");
+      },
+      node: (name: string) => {
+        const user = { name: `system:node:${name}`, groups: ["system:nodes"], extra: credential(`X509SHA256=${name}`) };
+        return asker(server.as(user), name);
+      },
+    };
+  }
+
+  test("whatever of them it makes [apiserver-hostile-66]", async () => {
+    const { server, admin, joins, node } = await startForMachines({ room: { ...defaultRoom, resourceBytes: 800_000 } });
+    const fill = async (ask: () => Promise<Answer>) => {
+      for (let made = 0; ; made += 1) {
+        const { status, text } = await ask();
+        if (status === 201) continue;
+        expect([status, text]).toEqual([403, expect.stringContaining("leave no room")]);
+        return made;
+      }
+    };
+    expect(await fill(joins("a"))).toBeGreaterThan(2);
+    expect((await joins("b")()).status).toBe(201);
+    for (const id of ["b", "c", "d", "e", "f"]) await fill(joins(id));
+    expect((await joins("g")()).status).toBe(403);
+    // Machines renew theirs, whoever wants to join.
+    expect(await fill(node("a"))).toBeGreaterThan(2);
+    expect((await node("b")()).status).toBe(201);
+    for (const name of ["b", "c", "d"]) await fill(node(name));
+    expect((await node("e")()).status).toBe(403);
+    expect((await admin()).status).toBe(201);
+    // What there is, is decided, by whoever may.
+    await send(adminOf(server), "POST", `${rbac}/clusterrolebindings`, {
+      metadata: { name: "officer" },
+      roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "cluster-admin" },
+      subjects: [{ kind: "User", apiGroup: "rbac.authorization.k8s.io", name: "officer" }],
+    });
+    const { items } = JSON.parse((await send(adminOf(server), "GET", csrs)).text) as { items: KubeObject[] };
+    const approved = { type: "Approved", status: "True", reason: "R", message: "m".repeat(1_000) };
+    for (const { metadata } of items) {
+      const target = `${csrs}/${metadata.name}/approval`;
+      const body = { status: { conditions: [approved] } };
+      expect((await send(server.as({ name: "officer", groups: [] }), "PATCH", target, body, merge)).status).toBe(200);
+    }
+    server.close();
+  });
+
+  test("and each has annotations of no more than kubelets would write [apiserver-hostile-67]", async () => {
+    const { server, admin, joins, node } = await startForMachines();
+    for (const ask of [joins("a"), node("a")]) {
+      expect((await ask({ a: "x".repeat(4_000) })).status).toBe(201);
+      const { status, text } = await ask({ a: "x".repeat(5_000) });
+      expect([status, text]).toEqual([
+        422,
+        expect.stringContaining("metadata.annotations: Too long: may not be more than 4096 bytes"),
+      ]);
+    }
+    expect((await admin({ a: "x".repeat(5_000) })).status).toBe(201);
+    server.close();
+  });
 });
 
 test("a watch as a table counts the columns that each line repeats, and begins with no more than one text holds [apiserver-hostile-64]", async () => {

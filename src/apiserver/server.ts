@@ -38,7 +38,7 @@ import { rbacIndex } from "./access/rbac-index.ts";
 import { representation } from "./http/representation.ts";
 import { readAhead, type ReadYaml, readYaml } from "./http/request-body.ts";
 import { parseTarget } from "./http/request-target.ts";
-import { shareOf } from "./access/shares.ts";
+import { shareOf } from "./schema/shares.ts";
 import { roleEscalation } from "./admission/role-escalation.ts";
 import { builtinDefinitions } from "./schema/kinds/builtin-kinds.ts";
 import type { AccessAttributes, Share, UserInfo } from "./schema/contract.ts";

@@ -150,19 +150,28 @@ export function sourceWatches(everything: () => readonly string[]): readonly Wat
   ];
 }
 
-/** Whether the cluster has the namespace of the machine API, and keeps it. */
-export const hasMachineApi = ({ caches }: Context): boolean => {
-  const found = caches.of(kubernetes.Namespace, machineApi).get(machineNamespace);
-  return found !== undefined && found.metadata.deletionTimestamp === undefined;
+const isDefined = ({ caches }: Context, { plural, group }: Resource): boolean =>
+  caches.of(kubernetes.CustomResourceDefinition).get(`${plural}.${group}`) !== undefined;
+
+/**
+ * Whether the cluster has the machine API and its namespace, and keeps it. On a cluster without that API, the namespace may be
+ * anybody's.
+ */
+export const hasMachineApi = (context: Context): boolean => {
+  const found = context.caches.of(kubernetes.Namespace, machineApi).get(machineNamespace);
+  return (
+    found !== undefined &&
+    found.metadata.deletionTimestamp === undefined &&
+    [openshift.MachineSet, openshift.Machine].some((kind) => isDefined(context, kind))
+  );
 };
 
 /** What MachineSets the cluster can have, and on which platform. */
-export function observeMachineApi({ caches }: Context): MachineApi {
-  const status = caches.of(openshift.Infrastructure).get(one)?.status;
-  const { plural, group } = openshift.MachineSet;
+export function observeMachineApi(context: Context): MachineApi {
+  const status = context.caches.of(openshift.Infrastructure).get(one)?.status;
   return {
     platform: status?.platformStatus?.type ?? status?.platform,
-    hasMachineSets: caches.of(kubernetes.CustomResourceDefinition).get(`${plural}.${group}`) !== undefined,
+    hasMachineSets: isDefined(context, openshift.MachineSet),
   };
 }
 

@@ -23,7 +23,7 @@ export const watchNamespace: OperatorWatch = () => [
   watching({ resource: kubernetes.Namespace, selection: ownNamespaceObject, concerns: everything }),
 ];
 
-/** Whether there is a machine API; the rights of earlier releases do not show it. */
+/** The namespace of the machine API; the rights of earlier releases do not show it. */
 export const watchMachineApi: OperatorWatch = () => [
   watching({
     resource: kubernetes.Namespace,

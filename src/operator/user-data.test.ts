@@ -1,7 +1,9 @@
 import { describe, expect, test } from "vitest";
+import { anyDefinition } from "../../test/support/any-definition.ts";
 import { installed, lookedAgain, startOperator, until } from "../../test/support/operator-harness.ts";
 import { ClusterOperator } from "../api/foreign/cluster-operator.ts";
 import { type ConfigMap, type Secret, kubernetes } from "../api/foreign/kubernetes.ts";
+import { openshift } from "../api/foreign/openshift.ts";
 import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { MachineConfiguration } from "../api/kinds/machine-configuration.ts";
 import { annotations, labels, machineNamespace, namespace, objects } from "../api/names.ts";
@@ -16,13 +18,13 @@ const operatorAccount = {
 };
 const address = "join.example.com:22623";
 
-/** The namespace of the machine API, and what an administrator applies there. */
+const machineApiNamespace = (kube: KubeClient) =>
+  kube.create(kubernetes.Namespace, { apiVersion: "v1", kind: "Namespace", metadata: { name: machineNamespace } });
+
+/** The machine API with its namespace, and what an administrator applies there. */
 async function machineApi(kube: KubeClient, { withRights = true } = {}): Promise<void> {
-  await kube.create(kubernetes.Namespace, {
-    apiVersion: "v1",
-    kind: "Namespace",
-    metadata: { name: machineNamespace },
-  });
+  await kube.create(kubernetes.CustomResourceDefinition, anyDefinition(openshift.MachineSet));
+  await machineApiNamespace(kube);
   if (withRights) await giveRights(kube);
 }
 
@@ -100,6 +102,19 @@ describe("user data for the machine API", () => {
     await healthy(kube);
     expect((await kube.list(kubernetes.Secret, { namespace: machineNamespace })).items).toEqual([]);
     await machineApi(kube, { withRights: false });
+    expect(await degraded(kube, "RightsOutdated")).toContain("kubectl apply -f install/machine-api.yaml");
+    await giveRights(kube);
+    await userDataOf(kube, "worker", (text) => text.includes(address));
+    await healthy(kube);
+  });
+
+  test("comes with the machine API: a namespace that somebody gave its name asks for no rights [operator-user-data-7]", async () => {
+    const { kube } = await startOperator((admin) => machineApiNamespace(admin), { account: operatorAccount });
+    await installed(kube);
+    await atAddress(kube);
+    await lookedAgain(kube);
+    await healthy(kube);
+    await kube.create(kubernetes.CustomResourceDefinition, anyDefinition(openshift.MachineSet));
     expect(await degraded(kube, "RightsOutdated")).toContain("kubectl apply -f install/machine-api.yaml");
     await giveRights(kube);
     await userDataOf(kube, "worker", (text) => text.includes(address));

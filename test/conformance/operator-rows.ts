@@ -108,9 +108,9 @@ export const operatorRules: readonly Section[] = [
       ),
       ours(
         "C8.1 no machine API",
-        "A cluster without that namespace has no user data, needs no rights for it, and reports nothing.",
+        "A cluster without that API or that namespace has no user data, needs no rights for it, and reports nothing.",
         tests("managed-user-data-4"),
-        tests("operator-user-data-2"),
+        tests("operator-user-data-2", "operator-user-data-7"),
       ),
       same(
         "C8.1 installer's user data",
@@ -311,7 +311,7 @@ export const operatorRules: readonly Section[] = [
         "C11 target",
         "A set gets the boot image of the release for its platform, region and architecture.",
         tests("operator-decide-boot-image-1", "operator-decide-boot-image-2", "operator-decide-boot-image-3"),
-        tests("operator-decide-boot-image-4", "boot-images-1"),
+        tests("operator-decide-boot-image-4", "operator-decide-boot-image-11", "boot-images-1"),
       ),
       same(
         "C11 selection",

@@ -2,15 +2,12 @@ import type { Impersonation } from "./authentication.ts";
 import { nodeNameOf, nodeRefusal, type NodeAuthorizer } from "./node-authorizer.ts";
 import type { RbacIndex } from "./rbac-index.ts";
 import type { AccessAttributes, UserInfo } from "../schema/contract.ts";
-import { authorize } from "../schema/rbac.ts";
+import { authorize, mastersGroup } from "../schema/rbac.ts";
 import { Refusal } from "../schema/status.ts";
 
 export interface Authorizer {
   allows(attributes: AccessAttributes, fieldSelectorNode?: string): boolean;
 }
-
-/** May do everything, whatever the roles say. */
-export const mastersGroup = "system:masters";
 
 export function authorizer(nodes: NodeAuthorizer, rbac: RbacIndex): Authorizer {
   return {

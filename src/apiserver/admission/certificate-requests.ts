@@ -3,13 +3,17 @@ import type { Clock } from "../../ports/clock.ts";
 import type { AdmissionPlugin, AdmissionRequest } from "./admission.ts";
 import type { Authorizer } from "../access/authorization.ts";
 import type { KubeObject, UserInfo } from "../schema/contract.ts";
-import { invalid as invalidField } from "../schema/field-errors.ts";
+import { invalid as invalidField, tooLong } from "../schema/field-errors.ts";
 import { at, equalJson, isObject, textAt, type JsonObject } from "../schema/json-values.ts";
 import { approvals, conditionsIn } from "../schema/kinds/signing-request.ts";
 import { forbidden, invalid, type Refusal } from "../schema/status.ts";
+import { isJoiningAccount, shareOf } from "../schema/shares.ts";
 import { verifySignature } from "../access/verify-signature.ts";
 import { timestamp } from "../schema/timestamp.ts";
 import { signingRequests, askedBy } from "../access/signing-requests.ts";
+
+/** Of a request by a machine: kubelets send none, and requests without end would fill the room of all others. */
+const annotationsLimit = 4 * 1024;
 
 /**
  * A certificate request records its actual requester, and its decisions record their time: `k8s.io/kubernetes
@@ -25,8 +29,11 @@ export function certificateRequester(clock: Clock): AdmissionPlugin {
         : undefined;
     },
     /** The requester must have the key. */
-    async validate({ operation, served, subresource, name, object }) {
-      if (operation !== "CREATE" || served.stored !== signingRequests || subresource !== "") return undefined;
+    async validate({ operation, served, subresource, name, object, before }, { user }) {
+      if (served.stored !== signingRequests || subresource !== "") return undefined;
+      if (isOfMachine(user) && annotationLength(object) > Math.max(annotationsLimit, annotationLength(before)))
+        return invalid(served.definition, name, [tooLong("metadata.annotations", annotationsLimit)]);
+      if (operation !== "CREATE") return undefined;
       const asked = askedBy(object);
       if (asked === undefined || (await verifySignature(asked))) return undefined;
       return invalid(served.definition, name, [
@@ -39,6 +46,14 @@ export function certificateRequester(clock: Clock): AdmissionPlugin {
     },
   };
 }
+
+const isOfMachine = (user: UserInfo): boolean => isJoiningAccount(user) || shareOf(user).part === "nodes";
+
+const annotationLength = (object: KubeObject | undefined): number =>
+  Object.entries(object?.metadata.annotations ?? {}).reduce(
+    (length, [key, value]) => length + key.length + value.length,
+    0,
+  );
 
 function askedAs(user: UserInfo, object: KubeObject): KubeObject {
   const spec = isObject(object["spec"]) ? object["spec"] : {};

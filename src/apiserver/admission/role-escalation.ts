@@ -1,12 +1,12 @@
 import { andMore } from "../../core/text/list-text.ts";
 import type { AdmissionPlugin } from "./admission.ts";
-import { type Authorizer, mastersGroup } from "../access/authorization.ts";
+import type { Authorizer } from "../access/authorization.ts";
 import type { LiveObjects } from "../storage/live-objects.ts";
 import { type RbacIndex, rulesOfClusterRole } from "../access/rbac-index.ts";
 import type { AccessAttributes, KubeObject, UserInfo } from "../schema/contract.ts";
 import { firstTexts } from "../schema/first-texts.ts";
 import { equalJson, isObject } from "../schema/json-values.ts";
-import { authorize, type PolicyRule, policyRules } from "../schema/rbac.ts";
+import { authorize, mastersGroup, type PolicyRule, policyRules } from "../schema/rbac.ts";
 import { forbidden } from "../schema/status.ts";
 
 /**

@@ -43,6 +43,21 @@ test("what all users of a part leave unread has a bound, at the expense of who l
   expect([bob.unread, node.unread]).toEqual([15, 90]);
 });
 
+test("who left the most in many short watches loses some of these, and nobody a watch with one long line [apiserver-watch-streams-4]", () => {
+  const { open, ended } = start();
+  const short = ["eve", "mallory"].flatMap((of) => Array.from({ length: 7 }, (_, at) => open(`${of}-${at}`, of)));
+  for (const stream of short) stream.push(line(10));
+  const bob = open("bob", "bob");
+  bob.push(line(40));
+  expect(bob.isOpen).toBe(true);
+  expect(ended).toHaveLength(3);
+  bob.push(line(5));
+  expect([bob.unread, ended.length]).toEqual([45, 4]);
+  // Who has the most by now is the one.
+  bob.push(line(35));
+  expect([bob.isOpen, ended.length]).toEqual([false, 5]);
+});
+
 test("what is read, or thrown away, leaves room again [apiserver-watch-streams-3]", async () => {
   const { open, ended } = start();
   const stream = open("a", "eve");

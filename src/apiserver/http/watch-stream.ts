@@ -23,7 +23,10 @@ export const unreadLimits: WatcherLimits = {
   ofAll: { others: 64 * mebi, nodes: 32 * mebi, cluster: 128 * mebi },
 };
 
-/** Counts what watchers have left unread. Beyond a limit, the watch that holds the most ends. */
+/**
+ * Counts what watchers have left unread. Beyond a limit, the watch that holds the most ends: of the user, or of the user of a
+ * part who left the most in all watches together.
+ */
 export class UnreadLines {
   readonly #limits: WatcherLimits;
   readonly #counts = new ShareCounts();
@@ -39,9 +42,8 @@ export class UnreadLines {
     const { of, part } = share;
     this.#streams.add(stream);
     this.#counts.add(share, characters);
-    while (this.#counts.ofUser(share) > this.#limits.ofOne[part]) this.#most((each) => each.share.of === of)?.drop();
-    while (this.#counts.ofPart(share) > this.#limits.ofAll[part])
-      this.#most((each) => each.share.part === part)?.drop();
+    while (this.#counts.ofUser(share) > this.#limits.ofOne[part]) this.#most(of)?.drop();
+    while (this.#counts.ofPart(share) > this.#limits.ofAll[part]) this.#most(this.#heaviest(part))?.drop();
   }
 
   /** A watch has nothing unread any more. */
@@ -50,10 +52,21 @@ export class UnreadLines {
     this.#counts.add(stream.share, -characters);
   }
 
-  #most(is: (stream: WatchStream) => boolean): WatchStream | undefined {
+  /** The watch of a user that has the most unread. */
+  #most(user: string | undefined): WatchStream | undefined {
     let most: WatchStream | undefined;
-    for (const stream of this.#streams) if (is(stream) && stream.unread > (most?.unread ?? 0)) most = stream;
+    for (const stream of this.#streams)
+      if (stream.share.of === user && stream.unread > (most?.unread ?? 0)) most = stream;
     return most;
+  }
+
+  /** The user of a part who left the most unread: thousands of short watches hide nobody behind one with a long line. */
+  #heaviest(part: Part): string | undefined {
+    let heaviest: Share | undefined;
+    for (const { share } of this.#streams)
+      if (share.part === part && (heaviest === undefined || this.#counts.ofUser(share) > this.#counts.ofUser(heaviest)))
+        heaviest = share;
+    return heaviest?.of;
   }
 }
 

@@ -1,9 +1,9 @@
 import { type AuthenticationOptions, userOfToken } from "../access/authentication.ts";
-import { type Authorizer, mastersGroup } from "../access/authorization.ts";
+import type { Authorizer } from "../access/authorization.ts";
 import type { RbacIndex } from "../access/rbac-index.ts";
 import type { AccessAttributes, FieldError, UserInfo } from "../schema/contract.ts";
 import { isObject } from "../schema/json-values.ts";
-import { rulesReview } from "../schema/rbac.ts";
+import { mastersGroup, rulesReview } from "../schema/rbac.ts";
 import { invalid } from "../schema/field-errors.ts";
 import { badRequest, invalid as invalidObject, Refusal } from "../schema/status.ts";
 

@@ -23,7 +23,7 @@ import {
 } from "../schema/status.ts";
 import type { WriteOptions } from "../http/write-options.ts";
 import type { Exchange } from "../access/exchange.ts";
-import { shareOf } from "../access/shares.ts";
+import { shareOf } from "../schema/shares.ts";
 import { timestamp } from "../schema/timestamp.ts";
 import { nameSuffix } from "../schema/name-suffix.ts";
 import { signingRequests } from "../access/signing-requests.ts";

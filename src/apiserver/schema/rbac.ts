@@ -3,6 +3,9 @@ import type { AccessAttributes, KubeObject } from "./contract.ts";
 import { isObject, listAt } from "./json-values.ts";
 import { labelSelectorMatches } from "./selectors.ts";
 
+/** May do everything, whatever the roles say. */
+export const mastersGroup = "system:masters";
+
 /** One rule of a Role or ClusterRole. */
 export interface PolicyRule {
   readonly verbs?: readonly string[];

@@ -130,6 +130,31 @@ describe("a selector of many terms", () => {
     }
     expect(counted).toBe(1);
   });
+
+  test.for([
+    (key: string) => key,
+    (key: string) => `${key}=v`,
+    (key: string) => `${key}!=w`,
+    (key: string) => `!m${key}`,
+  ])("looks once whether an object has a label, and what it is: %s [apiserver-selectors-many-4]", (termOf) => {
+    let looks = 0;
+    const keys = Array.from({ length: 1_000 }, (_, index) => `l${index}`);
+    const given = new Proxy(Object.fromEntries(keys.map((key) => [key, "v"])), {
+      getOwnPropertyDescriptor(target, key) {
+        looks += 1;
+        return Reflect.getOwnPropertyDescriptor(target, key);
+      },
+      get(target, key) {
+        looks += 1;
+        return Reflect.get(target, key) as unknown;
+      },
+    });
+    const selector = parseLabelSelector(keys.map(termOf).join());
+    expect(selector.verdict === "valid" && selector.matches(given)).toBe(true);
+    looks = 0;
+    expect(selector.verdict === "valid" && selector.matches(given)).toBe(true);
+    expect(looks).toBeLessThanOrEqual(2 * keys.length);
+  });
 });
 
 describe("LabelSelector objects", () => {

@@ -186,12 +186,15 @@ function selecting(requirements: readonly Requirement[]): ParsedSelector<Labels>
     }
     demand(test, operator, values);
   }
-  const needed = [...tests].filter(([, { mayBeAbsent }]) => !mayBeAbsent).map(([key]) => key);
+  const needed = [...tests].filter(([, { mayBeAbsent }]) => !mayBeAbsent);
+  for (const [key] of needed) tests.delete(key);
+  // Thousands of watches may judge an object with thousands of labels: each label is looked at once.
   const matches = (labels: Labels): boolean => {
     const count = countOf(labels);
     if (count < needed.length) return false;
-    for (const key of needed) if (!Object.hasOwn(labels, key)) return false;
-    if (tests.size < count) {
+    for (const [key, test] of needed)
+      if (!Object.hasOwn(labels, key) || !satisfies(labels[key] ?? "", test)) return false;
+    if (tests.size <= count) {
       for (const [key, test] of tests)
         if (Object.hasOwn(labels, key) && !satisfies(labels[key] ?? "", test)) return false;
       return true;

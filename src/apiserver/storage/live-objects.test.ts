@@ -90,9 +90,9 @@ describe("liveObjects", () => {
     const store = memoryStore();
     const room = { ...defaultRoom, resourceBytes: 8_500, namespaceBytes: 14_000 };
     const long = (name: string, length = 1_000) => ({ ...object(name), long: "x".repeat(length) });
-    const fill = (at: typeof store, resource: string, namespace: string) => {
+    const fill = (at: typeof store, resource: string, namespace: string, by?: Part) => {
       const live = liveObjects(at, undefined, room);
-      return ["a", "b", "c", "d"].map((name) => live.create(key(name, namespace, resource), long(name)).outcome);
+      return ["a", "b", "c", "d"].map((name) => live.create(key(name, namespace, resource), long(name), by).outcome);
     };
     expect(fill(store, "things", "own")).toEqual(["written", "written", "noRoom", "noRoom"]);
     expect(fill(store, "others", "own")).toEqual(["written", "written", "noRoom", "noRoom"]);
@@ -100,7 +100,9 @@ describe("liveObjects", () => {
     expect(fill(store, "things", "other")).toEqual(["written", "written", "noRoom", "noRoom"]);
     expect(fill(store, "clusterwide", "")).toEqual(["written", "written", "written", "written"]);
     const requests = "certificatesigningrequests.certificates.k8s.io";
-    expect(fill(store, requests, "")).toEqual(["written", "written", "noRoom", "noRoom"]);
+    // An eighth of the room is that of one requester.
+    expect(fill(store, requests, "")).toEqual(["noRoom", "noRoom", "noRoom", "noRoom"]);
+    expect(fill(store, requests, "", "cluster")).toEqual(["written", "written", "noRoom", "noRoom"]);
 
     const live = liveObjects(store, undefined, room);
     const [first] = live.list("things", "own");

@@ -1,6 +1,8 @@
-import { joinNamespace, suiteNamespaces } from "../../api/names.ts";
-import type { KubeObject, Part } from "../schema/contract.ts";
-import { isObject } from "../schema/json-values.ts";
+import { defined } from "../../api/schema/defined.ts";
+import { credentialIn } from "../../core/join/certificate-holder.ts";
+import type { KubeObject, Part, UserInfo } from "../schema/contract.ts";
+import { isObject, listAt, textAt } from "../schema/json-values.ts";
+import { clusterNamespaces, isJoiningAccount, shareOf } from "../schema/shares.ts";
 import type { StoreKey } from "./store.ts";
 
 /** How much memory stored objects may take, in bytes. All of them are in memory, and are there again at each start. */
@@ -41,20 +43,22 @@ export const roomIn = (heapBytes: number): RoomLimits => ({
  */
 const shareOfWriter: Readonly<Record<Part, number>> = { others: 1 / 2, nodes: 3 / 4, cluster: 1 };
 
+/** The same of all certificate requests, and of those of one requester, where a request is made. */
+const sharesOfRequests = {
+  ofAll: { others: 1 / 2, nodes: 3 / 4, cluster: 1 },
+  ofOne: { others: 1 / 8, nodes: 1 / 8, cluster: 1 },
+} satisfies Record<string, Readonly<Record<Part, number>>>;
+/**
+ * The same where a request is changed, by whomever: requesters may not, and others add decisions and certificates. Whatever
+ * requests there are, each can be decided and signed.
+ */
+const shareOfDecisions = 2;
+
 /** For the heap that V8 takes on a machine of 8 GiB. */
 export const defaultRoom: RoomLimits = roomIn(2 * 1024 * 1024 * 1024);
 
-/** Of resources without namespace, those whose objects somebody with few rights can create in any number. */
-const openResources = new Set(["certificatesigningrequests.certificates.k8s.io"]);
-
-/** Namespaces of the cluster and of the suite: tenants store nothing there, and what they store takes no room of it. */
-export const clusterNamespaces: ReadonlySet<string> = new Set([
-  "kube-system",
-  "kube-public",
-  "kube-node-lease",
-  ...suiteNamespaces,
-  joinNamespace,
-]);
+/** Of resources without namespace, the one whose objects somebody with few rights can create in any number. */
+const certificateRequests = "certificatesigningrequests.certificates.k8s.io";
 
 /**
  * A field, an object, a list or an item of one, decoded. Measured with V8 13 (Node.js 24): a list of empty objects takes 60
@@ -93,6 +97,8 @@ interface Counter {
   readonly limit: number | undefined;
   /** Of the limit, as much as each writer may fill. */
   readonly shares?: Readonly<Record<Part, number>>;
+  /** As much as whoever changes an object may fill, instead of the above. */
+  readonly shareOfChanges?: number;
 }
 
 /** Weighs what is stored, so that nobody who may write in some namespaces fills the memory of the server. */
@@ -112,9 +118,10 @@ export class Room {
    */
   has(before: Weighed | undefined, after: Weighed, share: number, by: Part): boolean {
     const had = new Set(before === undefined ? [] : this.#countersOf(before).map(({ name }) => name));
-    return this.#countersOf(after).every(({ name, limit, shares }) => {
+    return this.#countersOf(after).every(({ name, limit, shares, shareOfChanges }) => {
       const more = after.weight - (before !== undefined && had.has(name) ? before.weight : 0);
-      return more <= 0 || limit === undefined || this.#of(name) + more <= limit * share * (shares?.[by] ?? 1);
+      const ofWriter = (before === undefined ? undefined : shareOfChanges) ?? shares?.[by] ?? 1;
+      return more <= 0 || limit === undefined || this.#of(name) + more <= limit * share * ofWriter;
     });
   }
 
@@ -139,7 +146,14 @@ export class Room {
   /** Where an object counts. No name of a namespace or resource has a slash or a star. */
   #countersOf({ key: { resource, namespace }, object }: Weighed): readonly Counter[] {
     const { resourceBytes, namespaceBytes, tenantsBytes, everywhereBytes, clusterBytes } = this.#limits;
-    if (namespace === "") return openResources.has(resource) ? [{ name: `${resource}/`, limit: resourceBytes }] : [];
+    if (namespace === "") {
+      if (resource !== certificateRequests) return [];
+      const ofRequests = { limit: resourceBytes, shareOfChanges: shareOfDecisions };
+      return [
+        { name: `${resource}/`, ...ofRequests, shares: sharesOfRequests.ofAll },
+        { name: `${resource}//${requesterOf(object)}`, ...ofRequests, shares: sharesOfRequests.ofOne },
+      ];
+    }
     if (isClusterScopedEvent(resource, namespace, object))
       return [{ name: "events/default/", limit: this.#limits.clusterScopedEventsBytes, shares: shareOfWriter }];
     const isOfCluster = clusterNamespaces.has(namespace);
@@ -153,6 +167,18 @@ export class Room {
       ...(isOfCluster ? [] : [{ name: "*", limit: tenantsBytes }]),
     ];
   }
+}
+
+/**
+ * Who made a certificate request, as the server recorded it. Machines that join share their accounts, and have a credential
+ * each.
+ */
+function requesterOf(request: KubeObject): string {
+  const spec = isObject(request["spec"]) ? request["spec"] : {};
+  const extra = isObject(spec["extra"]) ? (spec["extra"] as UserInfo["extra"]) : undefined;
+  const user = { name: textAt(spec, "username"), groups: listAt(spec, "groups").map(String), ...defined({ extra }) };
+  const { of } = shareOf(user);
+  return isJoiningAccount(user) ? `${of} ${credentialIn(extra) ?? ""}` : of;
 }
 
 /**

@@ -116,6 +116,18 @@ describe("the boot image of a MachineSet", () => {
     });
   });
 
+  test.for<{ what: string; given: Given; platform?: BootImageFacts["platform"] }>([
+    { what: "the release", given: { value: aws({ id: "ami-arm" }) } },
+    { what: "its name", given: { value: gcp(publicImage("rhcos-9-4-gcp-aarch64")) }, platform: "GCP" },
+  ])(
+    "a set of another architecture than the control plane's, which $what says of its image, gets none of that [operator-decide-boot-image-11]",
+    ({ given, platform = "AWS" }) => {
+      const decision = decideBootImage(machineSet(given), facts(platform));
+      expect(["current", "skipped"]).toContain(decision.verdict);
+      expect(JSON.stringify(decision)).not.toMatch(/ami-new|x86/);
+    },
+  );
+
   test.for<{ what: string; given: Given }>([
     { what: "is deleted", given: { metadata: { deletionTimestamp: "2030-01-01T00:00:00Z" } } },
     { what: "is the cluster API's", given: { status: { authoritativeAPI: "ClusterAPI" } } },
@@ -140,7 +152,12 @@ describe("the boot image of a MachineSet", () => {
       says: "belongs to MachinePool p",
     },
     { what: "without an architecture", given: {}, more: { isMultiArchitecture: true }, says: "which architecture" },
-    { what: "of an unknown control plane", given: {}, more: { architecture: "vax" }, says: "of the control plane" },
+    {
+      what: "of an unknown control plane",
+      given: { value: aws({ id: "ami-old" }) },
+      more: { architecture: "vax" },
+      says: "of the control plane",
+    },
     { what: "without a providerSpec", given: { value: null }, says: "no value" },
     { what: "with an AMI by filters", given: { value: aws({ filters: [] }) }, says: "something else than an id" },
     { what: "with no AMI at all", given: { value: { placement: { region: "eu-1" } } }, says: "something else" },
@@ -194,7 +211,7 @@ describe("the boot image of a MachineSet", () => {
         because: expect.stringContaining(`names an unknown architecture, ${word}`),
       });
       expect(
-        decideBootImage(machineSet({ value: aws({ id: "ami-us" }) }), facts("AWS", { architecture: word })),
+        decideBootImage(machineSet({ value: aws({ id: "ami-old" }) }), facts("AWS", { architecture: word })),
       ).toMatchObject({ verdict: "skipped", because: "the architecture of the control plane is not known" });
       expect(decideBootImage(machineSet({ value: aws({ id: "ami-us" }, word) }), facts("AWS"))).toMatchObject({
         verdict: "skipped",

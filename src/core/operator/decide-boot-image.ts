@@ -63,10 +63,10 @@ const skipped = (because: string, remedy: string): Stays => ({ verdict: "skipped
 export function decideBootImage(set: MachineSet, facts: BootImageFacts): BootImageDecision {
   const stays = whyLeftAlone(set);
   if (stays !== undefined) return stays;
-  const architecture = architectureOf(set, facts);
-  if (typeof architecture !== "string") return architecture;
   const spec = set.spec?.template?.spec?.providerSpec?.value;
   if (!isRecord(spec)) return skipped("its providerSpec has no value", "give the set the providerSpec of its platform");
+  const architecture = architectureOf(set, spec, facts);
+  if (typeof architecture !== "string") return architecture;
   switch (facts.platform) {
     case "AWS":
       return decideAmi(set, spec, architecture, facts.images);
@@ -94,7 +94,8 @@ function whyLeftAlone({ metadata, spec, status }: MachineSet): Stays | undefined
 /** RPM's name of the architecture of a set's machines. */
 function architectureOf(
   { metadata }: MachineSet,
-  { isMultiArchitecture, architecture }: BootImageFacts,
+  spec: Readonly<Record<string, unknown>>,
+  facts: BootImageFacts,
 ): string | Stays {
   const key = annotations.capacityLabels;
   const remedy = `write ${labels.arch}=amd64, or another architecture, into its annotation ${key}`;
@@ -112,10 +113,49 @@ function architectureOf(
         : `its annotation ${key} names an unknown architecture, ${named}`;
     return { verdict: "refused", because, remedy };
   }
-  if (isMultiArchitecture)
+  if (facts.isMultiArchitecture)
     return skipped("nothing says which architecture its machines have, and the cluster has several", remedy);
   return (
-    own(architectures, architecture ?? "") ?? skipped("the architecture of the control plane is not known", remedy)
+    // A cluster without a ClusterVersion says of itself not that it has several.
+    architectureOfImage(spec, facts) ??
+    own(architectures, facts.architecture ?? "") ??
+    skipped("the architecture of the control plane is not known", remedy)
+  );
+}
+
+/** RPM's name of the architecture that the set's present image is for, if the release, or the name of the image, says it. */
+function architectureOfImage(
+  spec: Readonly<Record<string, unknown>>,
+  { platform, images }: BootImageFacts,
+): string | undefined {
+  switch (platform) {
+    case "AWS": {
+      const ami = amiIn(spec);
+      return Object.entries(images).find(([, { amis }]) => Object.values(amis).some((one) => one === ami))?.[0];
+    }
+    case "GCP": {
+      const [disk] = bootDisksIn(spec);
+      const isFor = (architecture: string): boolean =>
+        own(images, architecture)?.gcp === disk?.from ||
+        // No name of an image there has an underscore.
+        disk?.from.endsWith(`-gcp-${architecture.replaceAll("_", "-")}`) === true;
+      return disk === undefined ? undefined : Object.values(architectures).find(isFor);
+    }
+  }
+}
+
+function amiIn({ ami }: Readonly<Record<string, unknown>>): string | undefined {
+  const id = isRecord(ami) ? ami["id"] : undefined;
+  return typeof id === "string" && id !== "" ? id : undefined;
+}
+
+/** The images of the boot disks, with the places where they stand. */
+function bootDisksIn(spec: Readonly<Record<string, unknown>>): readonly { path: string; from: string }[] {
+  const disks: readonly unknown[] = Array.isArray(spec["disks"]) ? spec["disks"] : [];
+  return disks.flatMap((disk, index) =>
+    isRecord(disk) && disk["boot"] === true && typeof disk["image"] === "string"
+      ? [{ path: `/disks/${index}/image`, from: disk["image"] }]
+      : [],
   );
 }
 
@@ -126,8 +166,8 @@ function decideAmi(
   images: BootImages,
 ): BootImageDecision {
   const { ami, placement } = spec;
-  const from = isRecord(ami) ? ami["id"] : undefined;
-  if (typeof from !== "string" || from === "")
+  const from = amiIn(spec);
+  if (from === undefined)
     return skipped("it names its AMI by something else than an id", "write the id of an AMI into ami.id");
   const region = isRecord(placement) ? placement["region"] : undefined;
   if (typeof region !== "string" || region === "")
@@ -160,12 +200,7 @@ function decideDisks(
   architecture: string,
   images: BootImages,
 ): BootImageDecision {
-  const disks: readonly unknown[] = Array.isArray(spec["disks"]) ? spec["disks"] : [];
-  const boot = disks.flatMap((disk, index) =>
-    isRecord(disk) && disk["boot"] === true && typeof disk["image"] === "string"
-      ? [{ path: `/disks/${index}/image`, from: disk["image"] }]
-      : [],
-  );
+  const boot = bootDisksIn(spec);
   const [first] = boot;
   if (first === undefined)
     return skipped("none of its disks is a boot disk with an image", "name the image of its boot disk");

@@ -45,17 +45,16 @@ export function judgeMembersOfPool(name: string, forecast: Pick<ClusterForecast,
   return judged(`MachineConfigPool ${name}`, problems);
 }
 
-/** Whether two reasons say the same, wherever in their lists the items are by now. */
-const isSame = (a: string, b: string): boolean => a === b || withoutPlaces(a) === withoutPlaces(b);
+/** A reason that says the same wherever in their lists the items are by now. */
 const withoutPlaces = (reason: string): string => reason.replaceAll(/\[\d+\]/g, "[]");
 
 /** What is newly wrong with members together, each once, whatever number of pools selects them. */
 function refusalsOfMembers({ pools }: Pick<ClusterForecast, "pools">): readonly RenderRefusal[] {
-  const all = pools.flatMap((pool) =>
-    pool.verdict === "refused"
-      ? pool.refusals.filter(({ reason }) => !pool.stood.some((one) => isSame(one, reason)))
-      : [],
-  );
+  const all = pools.flatMap((pool) => {
+    if (pool.verdict !== "refused") return [];
+    const stood = new Set(pool.stood.map(withoutPlaces));
+    return pool.refusals.filter(({ reason }) => !stood.has(withoutPlaces(reason)));
+  });
   return [...new Map(all.filter(({ involves }) => involves !== undefined).map((one) => [one.reason, one])).values()];
 }
 

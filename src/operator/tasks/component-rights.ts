@@ -13,7 +13,7 @@ import {
   passingMs,
   progressing,
 } from "../operator-task.ts";
-import { watchMachineApi } from "../operator-watches.ts";
+import { watchMachineApi, watchSources } from "../operator-watches.ts";
 import { machineApiRights, suiteRights } from "../rights.ts";
 
 const compared: readonly Resource[] = [
@@ -34,7 +34,7 @@ const applied: readonly Resource[] = [
  */
 export const componentRightsTask: OperatorTask<readonly Right[] | "read before", RightsDecision> = {
   name: "RBAC",
-  watches: [watchMachineApi],
+  watches: [watchMachineApi, watchSources],
   observe: async (context) =>
     isRecent(context) ? "read before" : Promise.all(neededRights(context).map(foundIn(context))),
   decide: (rights) => (rights === "read before" ? { verdict: "current" } : decideRights(rights)),

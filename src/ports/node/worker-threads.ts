@@ -1,5 +1,6 @@
-import { realpathSync } from "node:fs";
+import { realpathSync, statSync } from "node:fs";
 import { Worker, isMainThread, parentPort, workerData } from "node:worker_threads";
+import { McoError } from "../../api/errors.ts";
 import type { ParentThread, StartThread } from "../threads.ts";
 
 /** What a thread runs, and with which data. */
@@ -13,15 +14,27 @@ const youngMb = 16;
 
 /**
  * Threads that run this program: its sources or its bundle. The program finds out by {@link ownThread} that it is a
- * thread.
+ * thread. An upgrade may replace the file while the process runs: a thread of another version would read messages of this one,
+ * and is not started.
  *
  * @param program absent: the one that this process, or this thread, was started with.
  */
-export const workerThreads =
-  (program?: string): StartThread =>
-  ({ name, data, heapMb, onMessage }) => {
+export function workerThreads(program?: string): StartThread {
+  const path = realpathSync(program ?? process.argv[1] ?? "");
+  const startedWith = stateOfFile(path);
+  return ({ name, data, heapMb, onMessage }) => {
+    if (stateOfFile(path) !== startedWith) {
+      const failure = new McoError(
+        "MCO_PROGRAM_REPLACED",
+        { thread: name, program: path },
+        {
+          message: `the program ${path} was replaced since this process started: restart the process`,
+        },
+      );
+      return { send: () => undefined, end: () => undefined, ended: Promise.resolve(failure) };
+    }
     const start: Start = { name, data };
-    const worker = new Worker(realpathSync(program ?? process.argv[1] ?? ""), {
+    const worker = new Worker(path, {
       name,
       workerData: start,
       argv: [],
@@ -41,6 +54,15 @@ export const workerThreads =
       }),
     };
   };
+}
+
+/** What tells a file from one that replaced it, or that it became. */
+function stateOfFile(path: string): string | undefined {
+  const state = statSync(path, { throwIfNoEntry: false });
+  return state === undefined
+    ? undefined
+    : [state.dev, state.ino, state.birthtimeMs, state.mtimeMs, state.size].join(" ");
+}
 
 /** What this thread is to run; `undefined` in the main thread of the process. */
 export function ownThread(): (Start & { readonly parent: ParentThread }) | undefined {

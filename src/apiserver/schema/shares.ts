@@ -1,7 +1,15 @@
 import { joinNamespace, namespace as suiteNamespace, objects, suiteNamespaces } from "../../api/names.ts";
-import { clusterNamespaces } from "../storage/room.ts";
-import type { Share, UserInfo } from "../schema/contract.ts";
-import { mastersGroup } from "./authorization.ts";
+import type { Share, UserInfo } from "./contract.ts";
+import { mastersGroup } from "./rbac.ts";
+
+/** Namespaces of the cluster and of the suite: tenants store nothing there, and what they store takes no room of it. */
+export const clusterNamespaces: ReadonlySet<string> = new Set([
+  "kube-system",
+  "kube-public",
+  "kube-node-lease",
+  ...suiteNamespaces,
+  joinNamespace,
+]);
 
 /** Accounts of the suite whose pods run on the machines of the control plane alone. */
 const trustedAccounts: ReadonlySet<string> = new Set(
@@ -9,6 +17,10 @@ const trustedAccounts: ReadonlySet<string> = new Set(
     (name) => `system:serviceaccount:${suiteNamespace}:${name}`,
   ),
 );
+
+/** Whether a user is an account that machines join with. */
+export const isJoiningAccount = ({ name }: Pick<UserInfo, "name">): boolean =>
+  name.startsWith(`system:serviceaccount:${joinNamespace}:`);
 
 /**
  * The share of a user. All accounts of a namespace have one: whoever may create accounts has as many users as they like. Those
