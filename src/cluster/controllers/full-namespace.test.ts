@@ -120,6 +120,46 @@ describe("in a namespace that takes no statuses of pods", () => {
   });
 });
 
+test("garbage of a namespace that has much of it keeps none of others [cluster-full-5]", async () => {
+  const count = 300;
+  const asked: string[] = [];
+  const released = Promise.withResolvers<void>();
+  const begun = Promise.withResolvers<void>();
+  const { kube, clock, until, untilAll } = await startCluster({
+    between: (next) => async (request, signal) => {
+      const owner = request.method === "GET" ? /\/secrets\/(gone-[^/?]+)/.exec(request.target)?.[1] : undefined;
+      if (owner !== undefined) {
+        asked.push(owner);
+        begun.resolve();
+        await released.promise;
+      }
+      return next(request, signal);
+    },
+  });
+  await makeNamespaces(kube, "full", "other");
+  const owned = (name: string, namespace: string) =>
+    kube.create(kubernetes.ConfigMap, {
+      apiVersion: "v1",
+      kind: "ConfigMap",
+      metadata: {
+        name,
+        namespace,
+        ownerReferences: [{ apiVersion: "v1", kind: "Secret", name: `gone-${name}`, uid: `uid-${name}` }],
+      },
+    });
+  for (let index = 0; index < count; index += 1) await owned(`full-${index}`, "full");
+  await begun.promise;
+  await owned("single", "other");
+  await until(kubernetes.ConfigMap, { name: "single", namespace: "other" }, (object) => object !== undefined);
+  clock.skip(1000);
+  released.resolve();
+  const isGone = (objects: readonly { metadata: { name: string } }[]) =>
+    objects.every(({ metadata }) => metadata.name === "kube-root-ca.crt");
+  for (const namespace of ["other", "full"]) await untilAll(kubernetes.ConfigMap, { namespace }, isGone);
+  expect(asked.indexOf("gone-single")).toBeGreaterThan(0);
+  expect(asked.indexOf("gone-single")).toBeLessThan(count / 3);
+});
+
 test("namespaces take turns in a list, those of the cluster and the suite first [cluster-full-4]", () => {
   const keys = [
     "full/1",
