@@ -108,8 +108,14 @@ describe("a work queue", () => {
     for (const key of ["a/1", "b/1", "c/1", "d/1", "suite/1", "suite/2", "kube-system/1"]) queue.add(key, 0);
     await until(kernel, 95);
     expect(runs.slice(0, 8)).toEqual([
-      ...["suite/1", "a/1", "kube-system/1", "b/1"],
-      ...["suite/2", "c/1", "kube-system/1", "d/1"],
+      "suite/1",
+      "a/1",
+      "kube-system/1",
+      "b/1",
+      "suite/2",
+      "c/1",
+      "kube-system/1",
+      "d/1",
     ]);
   });
 

@@ -264,7 +264,9 @@ describe("liveObjects", () => {
     let left = 20_000;
     while (left > 0 && update("0", 20_000 - left + 1, "others") === "written") left -= 1;
     expect([create("a", "nodes"), create("a", "cluster"), update("1", 100, "others")]).toEqual([
-      ..."noRoom noRoom noRoom".split(" "),
+      "noRoom",
+      "noRoom",
+      "noRoom",
     ]);
     // Machines and components do. A status that is very long is not for the reserve.
     expect(update("1", 100_000, "nodes")).toBe("noRoom");

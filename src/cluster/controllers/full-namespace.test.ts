@@ -173,7 +173,13 @@ test("namespaces take turns in a list, those of the cluster and the suite first 
   ];
   const pods = keys.map((key) => pod(key.slice(key.indexOf("/") + 1), key.slice(0, key.indexOf("/"))));
   expect(namespacesInTurn(pods).map(({ metadata: { namespace, name } }) => `${namespace}/${name}`)).toEqual([
-    ...[`${suite}/1`, `${buildNamespace}/1`, "kube-system/1"],
-    ...["full/1", "other/1", "full/2", "other/2", "full/3"],
+    `${suite}/1`,
+    `${buildNamespace}/1`,
+    "kube-system/1",
+    "full/1",
+    "other/1",
+    "full/2",
+    "other/2",
+    "full/3",
   ]);
 });
