@@ -109,6 +109,8 @@ export interface RunOptions extends Ports {
   readonly kube: KubeClient;
   readonly events: EventRecorder;
   readonly coalesceMs?: number;
+  /** Keys of these namespaces have every second turn of each controller while some are due. */
+  readonly preferredNamespaces?: ReadonlySet<string>;
   /** Called after every reconcile with its outcome and duration. */
   readonly onReconcile?: (look: {
     readonly controller: string;
@@ -162,6 +164,7 @@ export async function runControllers(
       random,
       workers: controller.workers ?? 1,
       ...(options.coalesceMs === undefined ? {} : { coalesceMs: options.coalesceMs }),
+      ...(options.preferredNamespaces === undefined ? {} : { preferred: options.preferredNamespaces }),
       work: (key) => look(controller, key, controllerLog),
       notBeforeMs: retryAfterMs,
       onFailure: (key, error, retryInMs) => {

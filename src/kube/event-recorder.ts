@@ -30,7 +30,7 @@ interface Known {
   count: number;
 }
 
-/** Limits: distinct Events that are remembered for counting, and Events that wait to be sent. */
+/** Limits: distinct Events that are remembered for counting, and Events that wait to be sent, of all namespaces. */
 const rememberedEvents = 512;
 const pendingEvents = 256;
 
@@ -44,8 +44,8 @@ export function createEventRecorder(options: {
 }): EventRecorder {
   const { kube, clock, random, log } = options;
   const known = new Map<string, Known>();
-  let pending = 0;
-  let tail: Promise<void> = Promise.resolve();
+  const waiting = new WaitingEvents(pendingEvents);
+  let isSending = false;
   const timestamp = () => timestampOf(clock.now());
 
   async function send(object: KubeObject, note: EventNote): Promise<void> {
@@ -97,23 +97,90 @@ export function createEventRecorder(options: {
     if (known.size > rememberedEvents && oldest.done !== true) known.delete(oldest.value);
   }
 
+  /** One at a time. */
+  async function sendAll(): Promise<void> {
+    if (isSending) return;
+    isSending = true;
+    for (let next = waiting.take(); next !== undefined; next = waiting.take()) {
+      const { object, note } = next;
+      await send(object, note).catch((error: unknown) => log.debug({ error, reason: note.reason }, "event not sent"));
+      waiting.settle(next);
+    }
+    isSending = false;
+  }
+
   return {
     event(object, note) {
-      if (pending >= pendingEvents) {
+      const dropped = waiting.add(object, note);
+      if (dropped !== undefined)
         log.warn(
-          { reason: note.reason, object: object.metadata.name },
+          { reason: dropped.note.reason, object: dropped.object.metadata.name },
           "event dropped: too many are waiting to be sent",
         );
-        return;
-      }
-      pending += 1;
-      tail = tail
-        .then(() => send(object, note))
-        .catch((error: unknown) => log.debug({ error, reason: note.reason }, "event not sent"))
-        .finally(() => {
-          pending -= 1;
-        });
+      void sendAll();
     },
-    flush: () => tail,
+    flush: () => waiting.settled(),
   };
+}
+
+interface WaitingEvent {
+  readonly object: KubeObject;
+  readonly note: EventNote;
+  readonly sent: PromiseWithResolvers<void>;
+}
+
+/** Events in the order in which they are sent: namespaces take turns, and those of none are one of them. */
+class WaitingEvents {
+  readonly #most: number;
+  /** By namespace; the one whose last turn is the longest ago stands first. */
+  readonly #namespaces = new Map<string, WaitingEvent[]>();
+  readonly #unsettled = new Set<WaitingEvent>();
+  #size = 0;
+
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  /** @returns what there is no place for: an Event of the namespace with the most of them, its newest. */
+  add(object: KubeObject, note: EventNote): WaitingEvent | undefined {
+    const event = { object, note, sent: Promise.withResolvers<void>() };
+    const namespace = object.metadata.namespace ?? "";
+    const own = this.#namespaces.get(namespace) ?? [];
+    const longest = [...this.#namespaces.values()].reduce((a, b) => (b.length > a.length ? b : a), own);
+    const isFull = this.#size >= this.#most;
+    if (isFull && longest.length <= own.length + 1) return event;
+    this.#namespaces.set(namespace, own);
+    own.push(event);
+    this.#unsettled.add(event);
+    this.#size += 1;
+    const dropped = isFull ? longest.pop() : undefined;
+    if (dropped === undefined) return undefined;
+    this.#size -= 1;
+    this.settle(dropped);
+    return dropped;
+  }
+
+  /** The next to be sent. */
+  take(): WaitingEvent | undefined {
+    for (const [namespace, events] of this.#namespaces) {
+      this.#namespaces.delete(namespace);
+      const event = events.shift();
+      if (event === undefined) continue;
+      this.#size -= 1;
+      if (events.length > 0) this.#namespaces.set(namespace, events);
+      return event;
+    }
+    return undefined;
+  }
+
+  /** It was sent, or given up. */
+  settle(event: WaitingEvent): void {
+    this.#unsettled.delete(event);
+    event.sent.resolve();
+  }
+
+  /** Resolves when everything that was added so far is settled. */
+  async settled(): Promise<void> {
+    await Promise.all([...this.#unsettled].map(({ sent }) => sent.promise));
+  }
 }

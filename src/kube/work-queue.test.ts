@@ -71,6 +71,70 @@ describe("a work queue", () => {
     expect([runs.length, runs[3]]).toEqual([3003, "k0"]);
   });
 
+  test("thousands of keys of one namespace keep those of others waiting for one turn [work-queue-fair-2]", async () => {
+    const kernel = new Kernel(1);
+    const runs: string[] = [];
+    const { queue } = queueOn(kernel, async (key) => {
+      runs.push(key);
+      await kernel.clock.sleep(10);
+      if (key.startsWith("full/")) throw new Error("exceeded quota");
+      return {};
+    });
+    for (let index = 0; index < 3000; index += 1) queue.add(`full/${index}`);
+    await until(kernel, 1000);
+    const begun = runs.length;
+    for (const key of ["a/1", "a/2", "b/1", "c/1", "node"]) queue.add(key);
+    await until(kernel, 1000);
+    const others = runs.slice(begun).filter((key) => !key.startsWith("full/"));
+    expect(others).toEqual(["a/1", "b/1", "c/1", "node", "a/2"]);
+    const last = runs.indexOf("a/2") - runs.indexOf("a/1");
+    expect(last).toBe(5);
+    await until(kernel, 60_000);
+    expect(new Set(runs).size).toBe(3005);
+  });
+
+  test("keys of preferred namespaces have every second turn, and no more [work-queue-fair-3]", async () => {
+    const kernel = new Kernel(1);
+    const runs: string[] = [];
+    const { queue } = queueOn(
+      kernel,
+      async (key) => {
+        runs.push(key);
+        await kernel.clock.sleep(10);
+        return { again: { afterMs: 0 } };
+      },
+      { preferred: new Set(["suite", "kube-system"]) },
+    );
+    for (const key of ["a/1", "b/1", "c/1", "d/1", "suite/1", "suite/2", "kube-system/1"]) queue.add(key, 0);
+    await until(kernel, 95);
+    expect(runs.slice(0, 8)).toEqual([
+      "suite/1",
+      "a/1",
+      "kube-system/1",
+      "b/1",
+      "suite/2",
+      "c/1",
+      "kube-system/1",
+      "d/1",
+    ]);
+  });
+
+  test("by other keys, namespaces take turns as well [work-queue-fair-4]", async () => {
+    const kernel = new Kernel(1);
+    const runs: string[] = [];
+    const { queue } = queueOn(
+      kernel,
+      async (key) => {
+        runs.push(key);
+        return {};
+      },
+      { namespaceOf: (key) => key.slice(0, 1) },
+    );
+    for (const key of ["a1", "a2", "a3", "b1"]) queue.add(key, 0);
+    await until(kernel, 100);
+    expect(runs).toEqual(["a1", "b1", "a2", "a3"]);
+  });
+
   test("runs a key once more when it was added while it ran, and never twice at once", async () => {
     const kernel = new Kernel(1);
     let running = 0;

@@ -8,6 +8,7 @@ import { conflict, notFound, Refusal } from "../schema/status.ts";
 import type { DeleteOptions } from "../http/write-options.ts";
 import { namespaceFinalizers, type Written } from "./writes.ts";
 import type { Exchange } from "../access/exchange.ts";
+import { shareOf } from "../schema/shares.ts";
 import { timestamp } from "../schema/timestamp.ts";
 
 /** Pods without a say in it get this long: `k8s.io/api core/v1 (master)` DefaultTerminationGracePeriodSeconds. */
@@ -79,7 +80,9 @@ export async function deleteObject(
       };
     if (outcome === "leave") return { live, effect: "unchanged" };
     const marked =
-      outcome === "keep" || object !== live.object ? engine.live.update(live.key, live.revision, object) : undefined;
+      outcome === "keep" || object !== live.object
+        ? engine.live.update(live.key, live.revision, object, shareOf(exchange.user).part)
+        : undefined;
     if (outcome === "keep" && marked?.outcome === "written") return { live: marked.live, effect: "updated" };
     if (outcome === "remove" && (marked === undefined || marked.outcome === "written")) {
       const commit = engine.live.remove(live.key, marked?.live.revision ?? live.revision, object);

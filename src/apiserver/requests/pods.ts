@@ -190,7 +190,8 @@ function spend(
   status["disruptionsAllowed"] = metric("disruptionsAllowed") - 1;
   status["disruptedPods"] = { ...disrupted, [pod.metadata.name ?? ""]: timestamp(engine.clock.now()) };
   after["status"] = status;
-  return engine.live.update(budget.key, budget.revision, after).outcome === "written" ? "free" : "raced";
+  // The server writes it, whoever evicts, and a full namespace must not keep its pods from being evicted.
+  return engine.live.update(budget.key, budget.revision, after, "cluster").outcome === "written" ? "free" : "raced";
 }
 
 function statusOf(object: KubeObject): Record<string, unknown> {

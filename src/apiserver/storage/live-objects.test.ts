@@ -243,10 +243,60 @@ describe("liveObjects", () => {
     while (update(length, false) === "written") length += 1;
     expect(update(length - 1, true)).toBe("written");
     // Those who have something to do before it goes may write a little, and not without end.
-    expect(update(length + 200, true)).toBe("written");
-    expect(update(length + 1_000, true)).toBe("noRoom");
+    expect(update(length + 50, true)).toBe("written");
+    expect(update(length + 500, true)).toBe("noRoom");
     expect(update(length, true)).toBe("written");
     expect(live.remove(at, live.get(at)?.revision ?? 0, object("a")).outcome).toBe("written");
+  });
+
+  test("in a full namespace components and machines write statuses, and not without end [apiserver-live-objects-10]", () => {
+    const mebibyte = 1024 * 1024;
+    const room = { ...defaultRoom, resourceBytes: mebibyte, namespaceBytes: mebibyte };
+    const live = liveObjects(memoryStore(), undefined, room);
+    const create = (name: string, by: Part, resource = "pods") =>
+      live.create(key(name, "own", resource), { ...object(name), long: "x".repeat(20_000) }, by).outcome;
+    const update = (name: string, length: number, by: Part, resource = "pods") => {
+      const at = key(name, "own", resource);
+      const { object: before = object(name), revision = 0 } = live.get(at) ?? {};
+      return live.update(at, revision, { ...before, status: { message: "s".repeat(length) } }, by).outcome;
+    };
+    let count = 0;
+    while (create(`${count}`, "others") === "written") count += 1;
+    // Nobody creates more, and tenants write no more of what there is.
+    let left = 20_000;
+    while (left > 0 && update("0", 20_000 - left + 1, "others") === "written") left -= 1;
+    expect([create("a", "nodes"), create("a", "cluster"), update("1", 100, "others")]).toEqual([
+      "noRoom",
+      "noRoom",
+      "noRoom",
+    ]);
+    // Machines and components do. A status that is very long is not for the reserve.
+    expect(update("1", 100_000, "nodes")).toBe("noRoom");
+    expect([update("1", 1_000, "nodes"), update("2", 1_000, "cluster")]).toEqual(["written", "written"]);
+    // Whatever machines write, components have something left, and what they write has an end, too.
+    const fill = (by: Part) => {
+      let written = 0;
+      for (let index = 0; index < count; index += 1) if (update(`${index}`, 10_000, by) === "written") written += 1;
+      return written;
+    };
+    expect(fill("nodes")).toBeGreaterThan(2);
+    expect(fill("cluster")).toBeGreaterThan(0);
+    expect(update(`${count - 1}`, 20_000, "cluster")).toBe("noRoom");
+    const stored = live.list("pods", "own").reduce((sum, { weight }) => sum + weight, 0);
+    expect(stored).toBeLessThanOrEqual(mebibyte * (1 + 1 / 8));
+  });
+
+  test("Events have no room beyond that of Events, whoever changes them [apiserver-live-objects-11]", () => {
+    const live = liveObjects(memoryStore(), undefined, { ...defaultRoom, resourceBytes: 8_500 });
+    const at = key("e", "own", "events");
+    live.create(at, { ...object("e"), involvedObject: { namespace: "own" } });
+    const update = (length: number, by: Part) => {
+      const { object: before = object("e"), revision = 0 } = live.get(at) ?? {};
+      return live.update(at, revision, { ...before, long: "x".repeat(length) }, by).outcome;
+    };
+    let length = 2_000;
+    while (update(length, "others") === "written") length += 1;
+    expect([update(length + 50, "nodes"), update(length + 50, "cluster")]).toEqual(["noRoom", "noRoom"]);
   });
 
   test("following the events from any revision yields the current objects", () => {

@@ -45,7 +45,7 @@ export type Commit =
  * result, many requests could grow one object. The real server leaves this to etcd (1.5 MiB a request).
  */
 export const storedLimitCharacters = 3 * 1024 * 1024;
-/** Of each limit, for objects that are being deleted beyond it: those who hold them write what ends that. */
+/** Of this limit, for objects that are being deleted beyond it: those who hold them write what ends that. */
 const reservedShare = 1 / 8;
 
 /**
@@ -151,7 +151,7 @@ export function liveObjects(
       const share = goes ? 1 + reservedShare : 1;
       const isLonger = json.length > (before?.json.length ?? 0);
       if (isLonger && json.length > storedLimitCharacters * share) return { outcome: "tooLarge" };
-      if (!room.has(before, live, share, by)) return { outcome: "noRoom" };
+      if (!room.has(before, live, by)) return { outcome: "noRoom" };
     }
     const outcome =
       type === "ADDED"

@@ -54,6 +54,16 @@ const sharesOfRequests = {
  */
 const shareOfDecisions = 2;
 
+/**
+ * Of each limit, what there is beyond it for objects that are there, by whoever changes them, so that a namespace that
+ * somebody filled has machines and components of the cluster write statuses and finalizers. Others have theirs for objects
+ * that are being deleted: who holds them writes what ends that.
+ */
+const reserveOfWriter: Readonly<Record<Part, number>> = { others: 1 / 16, nodes: 3 / 32, cluster: 1 / 8 };
+
+/** A larger object takes nothing of what is reserved: root on a machine may make the statuses of its pods long. */
+const mostReservedBytes = 128 * 1024;
+
 /** For the heap that V8 takes on a machine of 8 GiB. */
 export const defaultRoom: RoomLimits = roomIn(2 * 1024 * 1024 * 1024);
 
@@ -113,15 +123,14 @@ export class Room {
   /**
    * Whether an object may become so much heavier; one that becomes lighter always may. What an earlier version stored is
    * never refused, whatever it weighs.
-   *
-   * @param share of the limits: 1 is all of them.
    */
-  has(before: Weighed | undefined, after: Weighed, share: number, by: Part): boolean {
+  has(before: Weighed | undefined, after: Weighed, by: Part): boolean {
     const had = new Set(before === undefined ? [] : this.#countersOf(before).map(({ name }) => name));
+    const reserve = reserveFor(before, after, by);
     return this.#countersOf(after).every(({ name, limit, shares, shareOfChanges }) => {
       const more = after.weight - (before !== undefined && had.has(name) ? before.weight : 0);
       const ofWriter = (before === undefined ? undefined : shareOfChanges) ?? shares?.[by] ?? 1;
-      return more <= 0 || limit === undefined || this.#of(name) + more <= limit * share * ofWriter;
+      return more <= 0 || limit === undefined || this.#of(name) + more <= limit * (ofWriter + reserve);
     });
   }
 
@@ -167,6 +176,15 @@ export class Room {
       ...(isOfCluster ? [] : [{ name: "*", limit: tenantsBytes }]),
     ];
   }
+}
+
+/** What an update has beyond the limits, as a part of them. Events have no status, and those who write them no end. */
+function reserveFor(before: Weighed | undefined, after: Weighed, by: Part): number {
+  if (before === undefined) return 0;
+  const goes = after.object.metadata.deletionTimestamp !== undefined;
+  if (by === "others") return goes ? reserveOfWriter.others : 0;
+  const isOfReserve = after.weight <= mostReservedBytes && after.key.resource !== "events";
+  return isOfReserve ? reserveOfWriter[by] : 0;
 }
 
 /**

@@ -1,5 +1,6 @@
 import type { KubeObject, OwnerReference, Resource } from "../../api/schema/object.ts";
 import { workloads } from "../../api/names.ts";
+import { clusterNamespaces } from "../../apiserver/schema/shares.ts";
 import type { KubeClient } from "../../kube/kube-client.ts";
 import { isConflict, isNotFound } from "../../kube/kube-error.ts";
 import { type ObjectChange, WatchCache } from "../../kube/watch-cache.ts";
@@ -65,6 +66,8 @@ export async function runGarbageCollector(options: GarbageCollectorOptions, sign
     random,
     workers,
     coalesceMs: options.coalesceMs,
+    namespaceOf: (uid) => items.get(uid)?.namespace ?? "",
+    preferred: clusterNamespaces,
     work: async (uid) => {
       await Promise.all(unread);
       return (await look(uid)) === "again" ? { again: { afterMs: 0 } } : {};

@@ -5,6 +5,7 @@ import { updateObject } from "../../kube/kube-client.ts";
 import { isConflict } from "../../kube/kube-error.ts";
 import { done } from "../../kube/outcome.ts";
 import type { ObjectChange } from "../../kube/watch-cache.ts";
+import { type PodFailure, eachPod, isRefused, reportFailures } from "./each-pod.ts";
 import { evictionTime, unreachableConditions, wantedTaints } from "./judge-node.ts";
 import { isPodReady, isTerminal, podIndexes } from "./pod-state.ts";
 import { sameJson } from "./merge-difference.ts";
@@ -123,17 +124,20 @@ export function nodeLifecycleController(graceSeconds: number): Controller {
         );
       }
       const pods = caches.of(kubernetes.Pod).byIndex("node", name);
-      await doubtPods(fresh, pods, context);
-      const wait = await evict(fresh, pods, context);
-      if (wait !== undefined) waits.push(wait);
+      const doubted = await doubtPods(fresh, pods, context);
+      const evicted = await evict(fresh, pods, context);
+      if (evicted.againInMs !== undefined) waits.push(evicted.againInMs);
+      const againSeconds = reportFailures([...doubted, ...evicted.failures], context);
+      if (againSeconds !== undefined) waits.push(againSeconds * 1000);
       return waits.length === 0 ? done() : done(Math.max(0.05, Math.min(...waits) / 1000));
     },
   };
 
   /** Pods of a node that is not ready are not ready either; only what was ready before the node was lost is written. */
-  async function doubtPods(node: Node, pods: readonly Pod[], { kube, clock, signal }: Context): Promise<void> {
+  async function doubtPods(node: Node, pods: readonly Pod[], context: Context): Promise<readonly PodFailure[]> {
+    const { kube, clock, signal } = context;
     const ready = conditionOf(node.status?.conditions, "Ready");
-    if (ready === undefined || ready.status === "True") return;
+    if (ready === undefined || ready.status === "True") return [];
     const lostAt = millisecondsOf(ready.lastTransitionTime) ?? clock.now();
     const doubtful = pods.filter(
       (pod) =>
@@ -141,13 +145,14 @@ export function nodeLifecycleController(graceSeconds: number): Controller {
         isPodReady(pod) &&
         (millisecondsOf(conditionOf(pod.status?.conditions, "Ready")?.lastTransitionTime) ?? 0) <= lostAt,
     );
-    if (doubtful.length === 0) return;
+    if (doubtful.length === 0) return [];
     // A machine may be back within a second, with its pods ready again, before our cache shows it: no process would correct
     // our write. A machine reports ready before its pods do, so a later report of a pod makes the write a conflict.
     const now = await kube.get(kubernetes.Node, node.metadata, { signal });
-    if (now === undefined || conditionOf(now.status?.conditions, "Ready")?.status === "True") return;
-    await Promise.all(
-      doubtful.map((pod) => {
+    if (now === undefined || conditionOf(now.status?.conditions, "Ready")?.status === "True") return [];
+    return eachPod(
+      doubtful,
+      (pod) => {
         const conditions = setCondition(
           pod.status?.conditions,
           { type: "Ready", status: "False", reason: "NodeNotReady" },
@@ -165,7 +170,8 @@ export function nodeLifecycleController(graceSeconds: number): Controller {
           },
           { subresource: "status", signal },
         );
-      }),
+      },
+      context,
     );
   }
 
@@ -173,13 +179,14 @@ export function nodeLifecycleController(graceSeconds: number): Controller {
   async function evict(
     node: Node,
     pods: readonly Pod[],
-    { kube, clock, events, signal }: Context,
-  ): Promise<number | undefined> {
+    context: Context,
+  ): Promise<{ readonly againInMs?: number; readonly failures: readonly PodFailure[] }> {
+    const { kube, clock, events, signal } = context;
     const taints = (node.spec?.taints ?? []).filter(({ effect }) => effect === "NoExecute");
     const id = ({ key, value }: Taint) => `${node.metadata.uid}/${key}=${value ?? ""}`;
     for (const known of [...firstSeen.keys()].filter((one) => one.startsWith(`${node.metadata.uid}/`)))
       if (!taints.some((taint) => id(taint) === known)) firstSeen.delete(known);
-    if (taints.length === 0) return undefined;
+    if (taints.length === 0) return { failures: [] };
     const now = clock.now();
     const addedAt = (taint: Taint): number => {
       const written = millisecondsOf(taint.timeAdded);
@@ -188,27 +195,28 @@ export function nodeLifecycleController(graceSeconds: number): Controller {
       firstSeen.set(id(taint), seen);
       return seen;
     };
-    let next: number | undefined;
-    for (const pod of pods) {
-      if (pod.metadata.deletionTimestamp !== undefined || isTerminal(pod)) continue;
-      const end = evictionTime(pod, taints, addedAt);
-      if (end === undefined) continue;
-      if (end > now) {
-        next = Math.min(next ?? end - now, end - now);
-        continue;
-      }
-      await deleteThis(pod, kube, signal, undefined);
-      events.event(pod, {
-        type: "Normal",
-        reason: "TaintManagerEviction",
-        message: `Marking for deletion Pod ${keyOf(pod)}`,
+    const ends = pods
+      .filter((pod) => pod.metadata.deletionTimestamp === undefined && !isTerminal(pod))
+      .flatMap((pod) => {
+        const end = evictionTime(pod, taints, addedAt);
+        return end === undefined ? [] : [{ pod, end }];
       });
-    }
-    return next;
+    const failures = await eachPod(
+      ends.filter(({ end }) => end <= now).map(({ pod }) => pod),
+      async (pod) => {
+        await deleteThis(pod, kube, signal, undefined);
+        const message = `Marking for deletion Pod ${keyOf(pod)}`;
+        events.event(pod, { type: "Normal", reason: "TaintManagerEviction", message });
+      },
+      context,
+    );
+    const later = ends.filter(({ end }) => end > now).map(({ end }) => end - now);
+    return { failures, ...(later.length === 0 ? {} : { againInMs: later.reduce((a, b) => Math.min(a, b)) }) };
   }
 
   /** Nothing else will end the pods of a deleted node. */
-  async function buryPods(name: string, { caches, kube, clock, signal }: Context) {
+  async function buryPods(name: string, context: Context) {
+    const { caches, kube, clock, signal } = context;
     const uid = heartbeats.get(name)?.uid;
     if (uid !== undefined)
       for (const known of firstSeen.keys()) if (known.startsWith(`${uid}/`)) firstSeen.delete(known);
@@ -223,39 +231,46 @@ export function nodeLifecycleController(graceSeconds: number): Controller {
     const left = since + vanishedGraceMs - clock.monotonic();
     if (left > 0) return done(left / 1000);
     if ((await kube.get(kubernetes.Node, { name }, { signal })) !== undefined) return done(1);
-    for (const pod of pods) {
-      if (!isTerminal(pod)) {
-        await updateObject(
-          kube,
-          kubernetes.Pod,
-          pod.metadata,
-          (fresh) =>
-            fresh.metadata.uid === pod.metadata.uid && !isTerminal(fresh)
-              ? {
-                  status: {
-                    phase: "Failed",
-                    conditions: setCondition(
-                      fresh.status?.conditions,
-                      {
-                        type: "DisruptionTarget",
-                        status: "True",
-                        reason: "DeletionByPodGC",
-                        message: "PodGC: node no longer exists",
-                      },
-                      clock.now(),
-                    ),
-                  },
-                }
-              : undefined,
-          { subresource: "status", cached: pod, signal },
-        );
-      }
-      await deleteThis(pod, kube, signal, 0);
-    }
+    const failures = await eachPod(pods, (pod) => bury(pod, context), context);
+    const againSeconds = reportFailures(failures, context);
+    if (againSeconds !== undefined) return done(againSeconds);
     // No event tells when the last of them is gone, and pods may name nodes that never were.
     vanished.delete(name);
     return undefined;
   }
+}
+
+/** Reports that a pod's node is gone, and deletes the pod, whether the report is taken or not. */
+async function bury(pod: Pod, { kube, clock, log, signal }: Context): Promise<void> {
+  if (!isTerminal(pod)) {
+    const condition = {
+      type: "DisruptionTarget",
+      status: "True",
+      reason: "DeletionByPodGC",
+      message: "PodGC: node no longer exists",
+    };
+    try {
+      await updateObject(
+        kube,
+        kubernetes.Pod,
+        pod.metadata,
+        (fresh) =>
+          fresh.metadata.uid === pod.metadata.uid && !isTerminal(fresh)
+            ? {
+                status: {
+                  phase: "Failed",
+                  conditions: setCondition(fresh.status?.conditions, condition, clock.now()),
+                },
+              }
+            : undefined,
+        { subresource: "status", cached: pod, signal },
+      );
+    } catch (error) {
+      if (!isRefused(error)) throw error;
+      log.warn({ error, pod: keyOf(pod) }, "the pod is deleted without saying that its node is gone");
+    }
+  }
+  await deleteThis(pod, kube, signal, 0);
 }
 
 async function deleteThis(

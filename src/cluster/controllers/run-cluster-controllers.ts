@@ -1,3 +1,4 @@
+import { clusterNamespaces } from "../../apiserver/schema/shares.ts";
 import type { Authority } from "../../kube/certificates.ts";
 import type { EventRecorder } from "../../kube/event-recorder.ts";
 import { type Controller, runControllers } from "../../kube/controller.ts";
@@ -69,6 +70,7 @@ export async function runClusterControllers(options: ClusterControllersOptions, 
     {
       ...options,
       coalesceMs,
+      preferredNamespaces: clusterNamespaces,
       onSynced(caches) {
         collector = runGarbageCollector(
           {

@@ -1,11 +1,12 @@
 import { type Node, type Pod, kubernetes } from "../../api/foreign/kubernetes.ts";
 import { conditionOf, keyOf } from "../../api/schema/object.ts";
-import { type Caches, type Controller, watching } from "../../kube/controller.ts";
+import { type Caches, type Context, type Controller, watching } from "../../kube/controller.ts";
 import { updateObject } from "../../kube/kube-client.ts";
 import { isConflict, isNotFound } from "../../kube/kube-error.ts";
 import { type Outcome, done } from "../../kube/outcome.ts";
 import type { ObjectChange } from "../../kube/watch-cache.ts";
 import { chooseNode } from "./choose-node.ts";
+import { isRefused } from "./each-pod.ts";
 import { sameJson } from "./merge-difference.ts";
 import { isTerminal, podIndexes } from "./pod-state.ts";
 import { setCondition } from "../../api/schema/conditions.ts";
@@ -35,6 +36,8 @@ const whatMatters = (node: Node | undefined) =>
 export function scheduler(): Controller {
   /** Pods that were bound and that the cache shows without a node still: they take their place at once. */
   const assumed = new Map<string, { readonly uid: string | undefined; readonly node: string; readonly pod: Pod }>();
+  /** Why pods have no node whose status the API server refused to take: said once, and not again with each pass. */
+  const unwritten = new Map<string, { readonly uid: string | undefined; readonly message: string }>();
 
   const waitingPods = (caches: Caches): readonly string[] =>
     caches.of(kubernetes.Pod).byIndex("node", "").filter(waitsForNode).map(keyOf);
@@ -46,6 +49,8 @@ export function scheduler(): Controller {
       (after === undefined || after.metadata.uid !== place.uid || (after.spec?.nodeName ?? "") !== "")
     )
       assumed.delete(key);
+    if (after === undefined || after.metadata.uid !== unwritten.get(key)?.uid || !waitsForNode(after))
+      unwritten.delete(key);
     if (after !== undefined && waitsForNode(after)) return [key];
     // A place becomes free.
     const held = before !== undefined && (before.spec?.nodeName ?? "") !== "" && !isTerminal(before);
@@ -56,6 +61,39 @@ export function scheduler(): Controller {
     return after === undefined || sameJson(whatMatters(before), whatMatters(after)) ? [] : waitingPods(caches);
   }
 
+  /** Says in the status and an Event why a pod has no node, unless that was said before. */
+  async function sayUnschedulable(
+    key: string,
+    pod: Pod,
+    message: string,
+    { kube, events, clock, log, signal }: Context,
+  ): Promise<void> {
+    const { uid } = pod.metadata;
+    const wanted = { type: "PodScheduled", status: "False", reason: "Unschedulable", message };
+    const before = conditionOf(pod.status?.conditions, "PodScheduled");
+    if (before?.status === wanted.status && before.message === message) return;
+    const refused = unwritten.get(key);
+    if (refused?.uid === uid && refused?.message === message) return;
+    try {
+      await updateObject(
+        kube,
+        kubernetes.Pod,
+        pod.metadata,
+        (fresh) =>
+          fresh.metadata.uid === uid && waitsForNode(fresh)
+            ? { status: { conditions: setCondition(fresh.status?.conditions, wanted, clock.now()) } }
+            : undefined,
+        { subresource: "status", cached: pod, signal },
+      );
+      unwritten.delete(key);
+    } catch (error) {
+      if (!isRefused(error)) throw error;
+      log.warn({ error }, "the API server refused to say in the pod's status why it has no node");
+      unwritten.set(key, { uid, message });
+    }
+    events.event(pod, { type: "Warning", reason: "FailedScheduling", message });
+  }
+
   return {
     name: "scheduler",
     watches: [
@@ -64,7 +102,8 @@ export function scheduler(): Controller {
     ],
     owns: ["Pod.spec.nodeName", "Pod.status.conditions[PodScheduled]"],
 
-    async reconcile(key, { caches, kube, events, clock, signal }): Promise<Outcome> {
+    async reconcile(key, context): Promise<Outcome> {
+      const { caches, kube, events, signal } = context;
       const pods = caches.of(kubernetes.Pod);
       const nodes = caches.of(kubernetes.Node);
       const pod = pods.get(key);
@@ -83,20 +122,7 @@ export function scheduler(): Controller {
       const { name, namespace = "", uid } = pod.metadata;
 
       if (choice.verdict === "nowhere") {
-        const wanted = { type: "PodScheduled", status: "False", reason: "Unschedulable", message: choice.message };
-        const before = conditionOf(pod.status?.conditions, "PodScheduled");
-        if (before?.status === wanted.status && before.message === wanted.message) return done();
-        await updateObject(
-          kube,
-          kubernetes.Pod,
-          pod.metadata,
-          (fresh) =>
-            fresh.metadata.uid === uid && waitsForNode(fresh)
-              ? { status: { conditions: setCondition(fresh.status?.conditions, wanted, clock.now()) } }
-              : undefined,
-          { subresource: "status", cached: pod, signal },
-        );
-        events.event(pod, { type: "Warning", reason: "FailedScheduling", message: choice.message });
+        await sayUnschedulable(key, pod, choice.message, context);
         return done();
       }
 

@@ -5,6 +5,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { type Pod, kubernetes } from "../../api/foreign/kubernetes.ts";
 import { kubeletConfPath } from "../../core/kubelet/kubelet-config.ts";
 import type { KubeClient } from "../../kube/kube-client.ts";
+import { KubeError } from "../../kube/kube-error.ts";
 import { resolveInRoot } from "../../host/directory/root-folder.ts";
 import { silentLogger } from "../../ports/logger.ts";
 import { systemClock, systemFiles, systemRandom } from "../../ports/node/index.ts";
@@ -41,9 +42,15 @@ async function machine(maxPods: number) {
     run: () => Promise.reject(new Error("nothing else runs")),
   };
   const held = new Map<string, { asked: boolean; readonly gone: Promise<void> }>();
-  /** Deletions by the kubelet wait for the test. */
+  const refused = new Set<string>();
+  /** Deletions by the kubelet wait for the test, and in some namespaces it may write nothing. */
   const ofKubelet = new Proxy(kube, {
     get(target, verb) {
+      if (verb === "patch")
+        return (...given: Parameters<KubeClient["patch"]>) =>
+          refused.has(given[1].namespace ?? "")
+            ? Promise.reject(new KubeError(403, { reason: "Forbidden", message: "exceeded quota" }, "PATCH"))
+            : kube.patch(...given);
       if (verb !== "delete") {
         const value: unknown = Reflect.get(target, verb);
         return typeof value === "function" ? (value.bind(target) as unknown) : value;
@@ -82,6 +89,8 @@ async function machine(maxPods: number) {
     stop,
     podFolders: () => (existsSync(join(folder, "pods")) ? readdirSync(join(folder, "pods")) : []),
     started: () => started,
+    /** The API server takes none of the kubelet's changes of pods there any more. */
+    refuseIn: (namespace: string) => refused.add(namespace),
     /** The kubelet's deletion of a pod waits. */
     holdDeletions(name: string) {
       const { promise: gone, resolve: go } = Promise.withResolvers<void>();
@@ -177,6 +186,21 @@ test("[cluster-admission-1] a machine runs no more pods than it says, and a pod 
   await untilSeen("they are gone", podFolders, (folders) => folders.length === 1, { seconds: 60 });
   await create("d");
   expect(await seen(["d", ...beyond])).toEqual(["Running", ...beyond.map(() => "Failed")]);
+});
+
+test("[cluster-admission-8] rejections that the API server does not take delay none of other namespaces", async () => {
+  const { create, start, seen, pod, refuseIn, kube } = await machine(1);
+  for (const name of ["full", "other"])
+    await kube.create(kubernetes.Namespace, { apiVersion: "v1", kind: "Namespace", metadata: { name } });
+  await start();
+  await create("a");
+  expect(await seen(["a"])).toEqual(["Running"]);
+  refuseIn("full");
+  await Promise.all(Array.from({ length: 50 }, (_, i) => create(`p${i}`, "full")));
+  await create("b");
+  await create("c", "other");
+  expect([await seen(["b"]), await seen(["c"], "other")]).toEqual([["Failed"], ["Failed"]]);
+  expect((await pod("p0", "full"))?.status?.phase ?? "Pending").toBe("Pending");
 });
 
 test("[cluster-admission-5] pods that never ran take no place while they are deleted, however long that takes", async () => {

@@ -2,10 +2,12 @@ import { type Pod, kubernetes } from "../../api/foreign/kubernetes.ts";
 import { keyOf } from "../../api/schema/object.ts";
 import { kubeletConfPath } from "../../core/kubelet/kubelet-config.ts";
 import { nodeSettings } from "../../core/kubelet/node-settings.ts";
+import { clusterNamespaces } from "../../apiserver/schema/shares.ts";
 import { sourceGroup } from "../../core/join/source-group.ts";
 import { type KubeClient, updateObject } from "../../kube/kube-client.ts";
-import { isNotFound } from "../../kube/kube-error.ts";
+import { isNotFound, retryAfterMs } from "../../kube/kube-error.ts";
 import { WatchCache } from "../../kube/watch-cache.ts";
+import { WorkQueue } from "../../kube/work-queue.ts";
 import type { Files } from "../../ports/files.ts";
 import type { Listen, ListenLimits, TlsFiles } from "../../ports/listener.ts";
 import { backedOff, jittered } from "../../ports/random.ts";
@@ -75,7 +77,8 @@ export class Kubelet {
   readonly #rejected = new Map<string, string>();
   /** Those of {@link #rejected} whose objects do not say it yet. */
   readonly #rejections = new Map<string, { readonly pod: Pod; readonly rejection: Rejection }>();
-  #isRejecting = false;
+  /** One after the other: there may be tens of thousands, some of which the API server does not take. */
+  readonly #rejecting: WorkQueue;
   /** Pods that never ran here and are being deleted, by uid, whose deletion has not begun. */
   readonly #unstarted = new Map<string, Pod>();
   #endingUnstarted = 0;
@@ -94,6 +97,22 @@ export class Kubelet {
     const selection = { fieldSelector: `spec.nodeName=${options.nodeName}` };
     this.#pods = new WatchCache<Pod>({ ...options, kube, resource: kubernetes.Pod, selection });
     this.#workerOptions = { ...options, kube, hostAddress: options.address };
+    this.#rejecting = new WorkQueue({
+      clock: options.clock,
+      random: options.random,
+      workers: 1,
+      coalesceMs: 0,
+      preferred: clusterNamespaces,
+      work: async (key) => {
+        await this.#writeRejection(key);
+        return {};
+      },
+      notBeforeMs: retryAfterMs,
+      onFailure: (key, error) => {
+        if (!signal.aborted) options.log.warn({ error, pod: key }, "the pod's rejection is not written, trying again");
+      },
+    });
+    signal.addEventListener("abort", () => this.#rejecting.stop(), { once: true });
     this.#pods.onChange(({ key }) => this.#syncPod(key));
     void this.#pods.synced.then(() => {
       this.#isComplete = true;
@@ -179,7 +198,7 @@ export class Kubelet {
     if (rejection !== undefined) {
       this.#rejected.set(key, uid);
       this.#rejections.set(key, { pod, rejection });
-      void this.#writeRejections();
+      this.#rejecting.add(key);
       return;
     }
     const worker = new PodWorker(pod, this.#workerOptions);
@@ -187,40 +206,23 @@ export class Kubelet {
     worker.start();
   }
 
-  /** One after the other: there may be tens of thousands. One that the API server does not take waits for the others. */
-  async #writeRejections(): Promise<void> {
-    if (this.#isRejecting) return;
-    this.#isRejecting = true;
-    const { clock, random, log } = this.#options;
-    let failures = 0;
-    for (const [key, each] of this.#rejections) {
-      if (this.#signal.aborted) break;
-      this.#rejections.delete(key);
-      try {
-        await this.#writeRejection(each.pod, each.rejection);
-        failures = 0;
-      } catch (error) {
-        if (isNotFound(error)) continue;
-        failures += 1;
-        log.warn({ error, pod: key }, "the pod's rejection is not written, trying again");
-        this.#rejections.set(key, each);
-        await clock.sleep(backedOff(random, failures, apiRetry), this.#signal).catch(() => undefined);
-      }
-    }
-    this.#isRejecting = false;
-  }
-
-  async #writeRejection(pod: Pod, { reason, message }: Rejection): Promise<void> {
+  async #writeRejection(key: string): Promise<void> {
+    const each = this.#rejections.get(key);
+    if (each === undefined) return;
+    const { pod, rejection } = each;
     await updateObject(
       this.#kube,
       kubernetes.Pod,
       pod.metadata,
       ({ metadata, status }) =>
         metadata.uid === pod.metadata.uid && status?.phase !== "Succeeded" && status?.phase !== "Failed"
-          ? { status: { phase: "Failed", reason, message } }
+          ? { status: { phase: "Failed", ...rejection } }
           : undefined,
       { subresource: "status", owner: "kubelet", cached: pod, signal: this.#signal },
-    );
+    ).catch((error: unknown) => {
+      if (!isNotFound(error)) throw error;
+    });
+    if (this.#rejections.get(key) === each) this.#rejections.delete(key);
   }
 
   /** A few at a time: there may be tens of thousands. */
