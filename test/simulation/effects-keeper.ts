@@ -65,6 +65,19 @@ const sectionsOfEffect: Partial<Readonly<Record<EffectKind, readonly string[]>>>
   asksForBoot: ["PostAction/Rebooted"],
 };
 
+/** What happens to a Node, and the sections that tell it, whoever writes them: controllers may be killed before they do. */
+const sectionsOfNode: Partial<Readonly<Record<EffectKind, readonly string[]>>> = {
+  given: ["Requested"],
+  cordoned: ["Executed/Cordoned"],
+  drained: ["Executed/Drained"],
+  uncordoned: ["Complete/Uncordoned"],
+  // A newer target may come between the report and the end.
+  reported: ["Updated", "Complete/Uncordoned"],
+};
+
+/** Of a cordon and its end: a daemon asked for it. */
+const asked = "asked for";
+
 const has = (node: Node | undefined, key: string) => node?.metadata.annotations?.[key] ?? "";
 
 /**
@@ -105,9 +118,13 @@ export class EffectsKeeper {
       (before !== undefined && has(before, annotations.desiredImage) !== has(after, annotations.desiredImage))
     )
       this.happened(name, "given", has(after, annotations.desiredConfig));
-    if (before?.spec?.unschedulable !== true && after.spec?.unschedulable === true) this.happened(name, "cordoned", "");
+    // People take machines out of service as well, and put them back.
+    const wanted = has(after, annotations.desiredDrain);
+    const isOpen = has(before, annotations.lastAppliedDrain) !== wanted;
+    if (before?.spec?.unschedulable !== true && after.spec?.unschedulable === true)
+      this.happened(name, "cordoned", isOpen && wanted.startsWith("drain-") ? asked : "");
     if (before?.spec?.unschedulable === true && after.spec?.unschedulable !== true)
-      this.happened(name, "uncordoned", "");
+      this.happened(name, "uncordoned", isOpen && wanted.startsWith("uncordon-") ? asked : "");
     if (became(annotations.lastAppliedDrain).startsWith("drain-")) {
       if (runningPods === 0) this.happened(name, "drained", "");
       else this.#violated(`${name} counts as drained with ${runningPods} pods on it`);
@@ -163,6 +180,31 @@ export class EffectsKeeper {
       }
     }
     this.#checkLines(machine, own);
+    this.#checkNodeLines(machine, own);
+  }
+
+  /** What happened to a Node is told by some line: of whoever did it, or of an observer. */
+  #checkNodeLines(machine: string, lines: readonly JournalLine[]): void {
+    for (const { at, kind, what } of this.#effects.get(machine) ?? []) {
+      const sections = sectionsOfNode[kind];
+      if (sections === undefined || ((kind === "cordoned" || kind === "uncordoned") && what !== asked)) continue;
+      this.#checks.effects += 1;
+      const run = kind === "given" || kind === "reported" ? what : undefined;
+      const isTold = lines.some(
+        (line) =>
+          ((sections.includes(line.path) && (run === undefined || line.run === run)) ||
+            // A target that is taken back ends the update that was to reach it.
+            (kind === "given" && line.path === "Updated" && line.reason === "Superseded")) &&
+          Math.abs(line.at - at) <= (kind === "reported" ? lagOf(kind) : mostReportMs),
+      );
+      if (!isTold)
+        this.#violated(
+          `${machine}: ${kind} ${what} at ${new Date(at).toISOString()} is told by no line of ${sections.join(" and ")}: ${lines
+            .filter(({ path }) => sections.includes(path))
+            .map((line) => `${line.run ?? ""} ${line.mark} ${line.reason} ${(line.at - at) / 1000} s`)
+            .join(", ")}`,
+        );
+    }
   }
 
   #checkLines(machine: string, lines: readonly JournalLine[]): void {

@@ -42,7 +42,7 @@ export const invariants = {
   23: "of an update nothing is told twice, however often a daemon looks and whatever starts it again",
   24: "everything that users see of pools and machines describes one state, but for the time that it may lag behind",
   25: "of a MachineConfigNode no condition is lost, goes back in time, or contradicts the phases that it is made of, in any version",
-  26: "what a chapter or a phase says that succeeded has happened, and what a daemon did to its machine is told",
+  26: "what a chapter or a phase says that succeeded has happened, and what was done to a machine and its Node is told",
 } as const;
 
 export interface Violation {

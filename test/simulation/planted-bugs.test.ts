@@ -404,6 +404,18 @@ const bugs: readonly {
     },
   },
   {
+    invariant: 26,
+    bug: "machines are drained, and no line tells it",
+    plant: {
+      transport: (transport, life) => (request, signal) =>
+        life.name.startsWith("controller/") &&
+        request.target.includes("/machinestatejournals/") &&
+        typeof request.body === "string"
+          ? transport({ ...request, body: request.body.replaceAll("Executed/Drained", "Executed/Cordoned") }, signal)
+          : transport(request, signal),
+    },
+  },
+  {
     invariant: 18,
     bug: "a machine never hears of its target",
     plant: {

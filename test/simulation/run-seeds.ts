@@ -32,6 +32,8 @@ export interface SeedsReport {
   readonly heapMiB?: { readonly warm: number; readonly end: number };
   /** What happened in each seed that broke an invariant or failed. */
   readonly histories: readonly string[];
+  /** What happened in the one seed that was asked for. */
+  readonly story: string | undefined;
   readonly accidents: Readonly<Record<string, number>>;
   readonly faults: Readonly<Record<string, number>>;
   readonly checks: Readonly<Record<string, number>>;
@@ -47,6 +49,7 @@ export async function runSeeds(first: number, step: number): Promise<SeedsReport
   let virtualMs = 0;
   let seeds = 0;
   let warm: number | undefined;
+  let story: string | undefined;
   const list =
     wanted.one === undefined
       ? Array.from({ length: Math.ceil((wanted.count - first) / step) }, (_, index) => 1 + first + index * step)
@@ -74,8 +77,8 @@ export async function runSeeds(first: number, step: number): Promise<SeedsReport
     for (const [name, count] of Object.entries(simulation.accidents)) accidents[name] = (accidents[name] ?? 0) + count;
     for (const [name, count] of Object.entries(simulation.faults)) faults[name] = (faults[name] ?? 0) + count;
     for (const [name, count] of Object.entries(simulation.keeper.checks)) checks[name] = (checks[name] ?? 0) + count;
-    if (simulation.keeper.violations.length > 0 || simulation.failures.length > 0 || wanted.one !== undefined)
-      histories.push(simulation.history());
+    if (simulation.keeper.violations.length > 0 || simulation.failures.length > 0) histories.push(simulation.history());
+    if (wanted.one !== undefined) story = simulation.history();
   }
   return {
     seeds,
@@ -83,6 +86,7 @@ export async function runSeeds(first: number, step: number): Promise<SeedsReport
     virtualHours: virtualMs / 3_600_000,
     ...(warm === undefined || seeds <= warmSeeds ? {} : { heapMiB: { warm, end: heapMiB() } }),
     histories,
+    story,
     accidents,
     faults,
     checks,
