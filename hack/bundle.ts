@@ -26,6 +26,6 @@ const names = join(at, "bin");
 rmSync(names, { recursive: true, force: true });
 mkdirSync(names, { recursive: true });
 // A name gets its link with the process that it stands for.
-const links = ["mco", ...programNames.flatMap(([name, process]) => (process in commands ? [name] : []))];
+const links = ["mco", "kubectl-mco", ...programNames.flatMap(([name, process]) => (process in commands ? [name] : []))];
 for (const name of links) symlinkSync("../lib/mco/mco.mjs", join(names, name));
 process.stdout.write(`${at}/bin: ${links.join(", ")}\n`);

@@ -248,7 +248,7 @@ describe.for([
   });
 
   test("mco timeline draws a pool, a row for each machine, and a node, a row for each step [cli-book-commands-6]", async () => {
-    const print = io({ columns: 100, rows: 40, colours: false });
+    const print = io({ columns: 100, rows: 40 });
     expect(await showTimeline(kube, print, "pool/worker", { now })).toBe(0);
     expect(print.text()).toMatch(/^worker-0 .*d+.*!+ {2}Drift, under way$/m);
     expect(await showTimeline(kube, print, book, { now })).toBe(0);

@@ -1,4 +1,5 @@
 import { existsSync } from "node:fs";
+import { homedir } from "node:os";
 import { join } from "node:path";
 import { McoError } from "../api/errors.ts";
 import type { KubeClient, WarningListener } from "../kube/kube-client.ts";
@@ -6,7 +7,9 @@ import { createKubeClient } from "../kube/kube-client.ts";
 import { type Connection, inClusterConnection, readKubeconfig, serviceAccountFolder } from "../kube/kubeconfig.ts";
 import { httpsTransport } from "../kube/node/https-transport.ts";
 import { systemClock, systemFiles, systemProcesses, systemRandom } from "../ports/node/index.ts";
+import { globalFlags } from "./global-flags.ts";
 import { kubeconfigHere } from "./own-folder.ts";
+import { isKubectlPlugin } from "./program-names.ts";
 import { version } from "./version.ts";
 
 export interface Connected {
@@ -47,7 +50,10 @@ export function connectTo(connection: Connection, { component, onWarning, reread
   return { kube, connection, close: () => transport.close() };
 }
 
-/** How a command finds its API server: its flags, $KUBECONFIG, the pod's own account, the cluster in the folder. */
+/**
+ * How a command finds its API server: its flags, $KUBECONFIG, the pod's own account, the cluster in the folder, and what
+ * kubectl would ask, which as kubectl's plug-in comes first. Whom it acts as, and in which context, its flags say.
+ */
 export async function connect({
   kubeconfig,
   directory,
@@ -59,24 +65,43 @@ export async function connect({
   readonly component: string;
   readonly onWarning?: WarningListener;
 }): Promise<Connected> {
-  const named = kubeconfig ?? (directory === undefined ? process.env["KUBECONFIG"] : undefined);
-  if (
-    (named === undefined || named === "") &&
-    directory === undefined &&
-    existsSync(podPath(`${serviceAccountFolder}/token`))
-  ) {
-    const reread = () => inClusterConnection(systemFiles, process.env, podPath(serviceAccountFolder));
+  const { context, impersonate } = globalFlags();
+  const acting = (connection: Connection): Connection =>
+    impersonate === undefined ? connection : { ...connection, impersonate };
+  const named =
+    kubeconfig !== undefined
+      ? [kubeconfig]
+      : directory === undefined
+        ? (process.env["KUBECONFIG"] ?? "").split(":").filter((path) => path !== "")
+        : [];
+  if (named.length === 0 && directory === undefined && existsSync(podPath(`${serviceAccountFolder}/token`))) {
+    const reread = async () =>
+      acting(await inClusterConnection(systemFiles, process.env, podPath(serviceAccountFolder)));
     return connectTo(await reread(), { component, onWarning, reread });
   }
-  const isNamed = named !== undefined && named !== "";
-  const path = isNamed ? named : directory === undefined ? await kubeconfigHere() : join(directory, "kubeconfig");
-  const read = async (context?: string) => {
-    const connection = await readKubeconfig(systemFiles, path, context);
-    if (!isNamed && connection.exec !== undefined) refusePlugin(path, connection.exec.command);
-    return connection;
+  const users = directory === undefined && named.length === 0 ? userKubeconfig() : undefined;
+  const chosen = users === undefined ? named : [users];
+  const paths =
+    chosen.length > 0 ? chosen : [directory === undefined ? await kubeconfigHere() : join(directory, "kubeconfig")];
+  const read = async (inContext?: string) => {
+    const connection = await readKubeconfig(systemFiles, paths, inContext);
+    if (chosen.length === 0 && connection.exec !== undefined) refusePlugin(paths.join(":"), connection.exec.command);
+    return acting(connection);
   };
-  const connection = await read();
+  const connection = await read(context);
   return connectTo(connection, { component, onWarning, reread: () => read(connection.context) });
+}
+
+/**
+ * The kubeconfig that kubectl takes where nothing names another one, if it is to be used: without a cluster in the
+ * current folder, or as kubectl's plug-in, which asks whom kubectl asks.
+ */
+function userKubeconfig(): string | undefined {
+  const path = join(homedir(), ".kube", "config");
+  return (isKubectlPlugin(process.env["MCO_CALLED_AS"] ?? process.argv[1] ?? "") || !existsSync(".mco")) &&
+    existsSync(path)
+    ? path
+    : undefined;
 }
 
 /** The kubeconfig of a cluster's folder has none: a plug-in there is a program that somebody else chose. */

@@ -1,4 +1,5 @@
 import { type Command, commands } from "./commands.ts";
+import { flagsOf } from "./global-flags.ts";
 
 const widest = 120;
 /** If terms are longer than this, their texts start on a line of their own. */
@@ -37,7 +38,8 @@ export const usageLines = (name: string, { usage }: Pick<Command, "usage">): str
 /** The output of `mco NAME --help`. @param width columns of the terminal; never wider than 120. */
 export function commandHelp(name: string, command: Command, width = widest): string {
   const columns = Math.min(width, widest);
-  const { summary, words = [], flags = [], notes = [], exitCodes = [] } = command;
+  const { summary, words = [], notes = [], exitCodes = [] } = command;
+  const flags = flagsOf(command);
   const sections = [
     wrapped(`${summary}.`, 0, columns),
     usageLines(name, command),

@@ -5,6 +5,7 @@ import { clusterStatus } from "../core/preview/cluster-status.ts";
 import { printable } from "../core/text/printable.ts";
 import { drawStatus } from "./draw-status.ts";
 import { processIo, processScreen } from "./io.ts";
+import { takeGlobalFlags } from "./global-flags.ts";
 
 /** Characters that a terminal obeys, or that change how a text is read, between ordinary ones. */
 const hostile = fc.string({
@@ -55,7 +56,7 @@ test("no control character or formatting character of an object's text leaves th
     fc.property(hostile, hostile, (name, message) => {
       const text = printed(() => {
         const io = processIo();
-        const colours = io.screen?.colours;
+        const { colours } = io;
         const paint = typeof colours === "function" ? colours : () => "no colours";
         io.out(`${paint(name, 31)} ${message}\n`);
         io.err(`${message} ${name}\n`);
@@ -127,4 +128,37 @@ test("JSON and quoted YAML keep their value on the way out [cli-io-3]", () => {
 
 test("colours that did not come from here are text [cli-io-4]", () => {
   expect(printed(() => processIo().out("\u001b[31mred\u001b[0m\r\n"))).toBe("\\u001b[31mred\\u001b[0m\\u000d\n");
+});
+
+test("colours follow --color, and by default the terminal, NO_COLOR and TERM [cli-io-5]", () => {
+  const [status, before] = [{ kind: "people" } as const, process.stdout.isTTY];
+  const has = (
+    args: readonly string[],
+    { isTTY = true, ...environment }: Readonly<Record<string, string | boolean>> = {},
+  ) => {
+    vi.unstubAllEnvs();
+    for (const [name, value] of Object.entries({ NO_COLOR: "", TERM: "xterm", ...environment }))
+      vi.stubEnv(name, String(value));
+    process.stdout.isTTY = isTTY === true;
+    takeGlobalFlags(args, status);
+    return processIo().colours !== false;
+  };
+  try {
+    expect([has([]), has([], { isTTY: false }), has([], { NO_COLOR: "1" }), has([], { TERM: "dumb" })]).toEqual([
+      true,
+      false,
+      false,
+      false,
+    ]);
+    const always = ["--color", "always"];
+    expect([has(always, { isTTY: false }), has(always, { NO_COLOR: "1" }), has(["--color=never"])]).toEqual([
+      true,
+      true,
+      false,
+    ]);
+  } finally {
+    vi.unstubAllEnvs();
+    process.stdout.isTTY = before;
+    takeGlobalFlags([], status);
+  }
 });

@@ -2,13 +2,16 @@ import type { Paint } from "../core/text/paint.ts";
 import { printable, printableLine } from "../core/text/printable.ts";
 import { systemRandom } from "../ports/node/system-random.ts";
 import { exitCodes } from "./exit-codes.ts";
+import { globalFlags } from "./global-flags.ts";
 
 /** Where a command prints, and what that output can show. */
 export interface Io {
   out(text: string): void;
   err(text: string): void;
   /** Of a terminal; elsewhere `undefined`. */
-  readonly screen: { readonly columns: number; readonly rows: number; readonly colours: boolean | Paint } | undefined;
+  readonly screen: { readonly columns: number; readonly rows: number } | undefined;
+  /** Absent: what is printed has no colours. */
+  readonly colours?: false | Paint;
 }
 
 /** A block of lines that is drawn anew in place. */
@@ -25,9 +28,13 @@ const paint: Paint = (text, code) => `${escapeMark}[${code}m${text}${escapeMark}
 
 const withColours = (text: string) => text.replaceAll(escapeMark, "\u001b");
 
-/** `NO_COLOR` is honoured: https://no-color.org */
-const coloursOf = (stream: NodeJS.WriteStream) =>
-  stream.isTTY && process.env["NO_COLOR"] === undefined ? paint : false;
+/** `NO_COLOR` is honoured, unless the command line asks for colours: https://no-color.org */
+function coloursOf(stream: NodeJS.WriteStream): false | Paint {
+  const { color } = globalFlags();
+  const { NO_COLOR = "", TERM } = process.env;
+  const isWanted = color === "always" || (color === "auto" && stream.isTTY && NO_COLOR === "" && TERM !== "dumb");
+  return isWanted ? paint : false;
+}
 
 /**
  * Standard output and error of this process. Only here does text leave the program for people, and whatever text of
@@ -38,7 +45,8 @@ export function processIo(): Io {
   return {
     out: (text) => process.stdout.write(withColours(printable(text))),
     err: (text) => process.stderr.write(withColours(printable(text))),
-    screen: isTTY ? { columns, rows, colours: coloursOf(process.stdout) } : undefined,
+    screen: isTTY ? { columns, rows } : undefined,
+    colours: coloursOf(process.stdout),
   };
 }
 

@@ -66,3 +66,23 @@ test.for(["bin/mco", "hack/kubernetes"])(
     expect(stderr).toMatch(/^Node\.js 24 is missing: [^\n]+\n$/);
   },
 );
+
+test("mco help COMMAND says what mco COMMAND --help says, and knows no other word [cli-main-3]", () => {
+  const mco = (...words: readonly string[]) =>
+    spawnSync(process.execPath, ["--disable-warning=ExperimentalWarning", main, ...words], { encoding: "utf8" });
+  const [help, flag, wrong] = [mco("help", "plan"), mco("plan", "--help"), mco("help", "plna")];
+  expect([help.status, help.stdout]).toEqual([0, flag.stdout]);
+  expect([wrong.status, wrong.stderr]).toEqual([64, expect.stringContaining('no command "plna"; did you mean plan?')]);
+});
+
+test("--color takes one of three words [cli-main-4]", () => {
+  const lines = (color: string) => {
+    const args = ["--disable-warning=ExperimentalWarning", main, "validate", "--color", color, "none.yaml"];
+    return spawnSync(process.execPath, args, { encoding: "utf8" });
+  };
+  expect(lines("red")).toMatchObject({
+    status: 64,
+    stderr: expect.stringContaining('--color must be auto, always, never, not "red"') as string,
+  });
+  expect(lines("never").stdout).toContain("none.yaml");
+});

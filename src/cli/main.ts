@@ -4,6 +4,7 @@ import { ownThread } from "../ports/node/worker-threads.ts";
 import { didYouMean } from "./arguments.ts";
 import { exitCodes } from "./exit-codes.ts";
 import { type Command, commands } from "./commands.ts";
+import { takeGlobalFlags } from "./global-flags.ts";
 import { commandHelp, overview, usageLines } from "./help.ts";
 import { verbOf } from "./program-names.ts";
 import { endProcess, endWithReader, processIo } from "./io.ts";
@@ -15,22 +16,15 @@ async function main(): Promise<never> {
   const words = verbOf(process.argv[1] ?? "", process.argv.slice(2));
   const [verb, ...args] = words;
   const command: Command | undefined = verb === undefined ? undefined : own(commands, verb);
-  if (verb === undefined || verb === "help" || verb === "--help" || verb === "-h") {
-    processIo().out(overview(process.stdout.columns));
-    return await endProcess(0);
-  }
-  if (command === undefined) {
-    const meant = didYouMean(verb, Object.keys(commands));
-    processIo().err(`mco: there is no command "${verb}"${meant}\n\n${overview(process.stderr.columns)}`);
-    return await endProcess(exitCodes.usage);
-  }
+  if (verb === undefined || verb === "help" || verb === "--help" || verb === "-h") return await help(args);
+  if (command === undefined) return await noCommand(verb);
   if (args.includes("--help") || args.includes("-h")) {
     processIo().out(commandHelp(verb, command, process.stdout.columns));
     return await endProcess(0);
   }
   try {
     const { run } = await command.load();
-    return await endProcess(await run(args));
+    return await endProcess(await run(takeGlobalFlags(args, command)));
   } catch (error) {
     if (error instanceof McoError && error.code === "MCO_USAGE") {
       processIo().err(`mco ${verb}: ${error.message}\n${usageLines(verb, command)}\n`);
@@ -43,6 +37,23 @@ async function main(): Promise<never> {
       processIo().err(`  because: ${errorText(error.cause)}\n`);
     return await endProcess(exitCodes.failed);
   }
+}
+
+/** `mco help`, and `mco help COMMAND`. */
+async function help([name]: readonly string[]): Promise<never> {
+  const command = name === undefined ? undefined : own(commands, name);
+  if (name !== undefined && command === undefined) return await noCommand(name);
+  const columns = process.stdout.columns;
+  processIo().out(
+    name === undefined || command === undefined ? overview(columns) : commandHelp(name, command, columns),
+  );
+  return await endProcess(exitCodes.ok);
+}
+
+async function noCommand(name: string): Promise<never> {
+  const meant = didYouMean(name, Object.keys(commands));
+  processIo().err(`mco: there is no command "${name}"${meant}\n\n${overview(process.stderr.columns)}`);
+  return await endProcess(exitCodes.usage);
 }
 
 const thread = ownThread();

@@ -13,17 +13,21 @@ const programs: Readonly<Record<string, string>> = {
 /** Names of the reference's programs that this program answers to, with the process that each is. */
 export const programNames = Object.entries(programs);
 
+const baseOf = (program: string): string =>
+  program
+    .split("/")
+    .at(-1)
+    ?.replace(/\.(ts|mjs)$/, "") ?? "";
+
+/** Whether kubectl, or oc, runs this program as `kubectl mco`. */
+export const isKubectlPlugin = (program: string): boolean => /^(?:kubectl|oc)-mco$/.test(baseOf(program));
+
 /**
  * The words of the command: the program's own name counts as the first one where it is a process's, as a link or as a
  * container's command.
  */
 export function verbOf(program: string, args: readonly string[]): readonly string[] {
-  const base =
-    program
-      .split("/")
-      .at(-1)
-      ?.replace(/\.(ts|mjs)$/, "") ?? "";
-  const called = own(programs, base);
+  const called = own(programs, baseOf(program));
   const words = called === undefined ? args : [called, ...args];
   const [first = "", ...rest] = words;
   const process = own(programs, first);

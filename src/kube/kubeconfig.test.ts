@@ -91,6 +91,44 @@ describe("readKubeconfig", () => {
     });
   });
 
+  test("reads whom the user acts as, and refuses a part without a name [kubeconfig-1]", async () => {
+    const read = (user: string) => readKubeconfig(filesOf({ "/k": config(user) }), "/k");
+    expect(
+      (await read("{as: jane, as-uid: '7', as-groups: [a, b], as-user-extra: {example.com/k: [v]}}")).impersonate,
+    ).toEqual({ user: "jane", uid: "7", groups: ["a", "b"], extra: { "example.com/k": ["v"] } });
+    expect((await read("{as: jane}")).impersonate).toEqual({ user: "jane" });
+    for (const [user, problem] of [
+      ["{as-groups: [a]}", "as-uid, as-groups and as-user-extra need as"],
+      ["{as: jane, as-groups: a}", "as-groups is no list of texts"],
+      ["{as: jane, as-user-extra: {k: v}}", "as-user-extra is no map of lists of texts"],
+      ["{as: 7}", "as is no text"],
+    ] as const)
+      await expect(read(user)).rejects.toMatchObject({ code: "MCO_KUBECONFIG_INVALID", facts: { problem } });
+  });
+
+  test("of several files the first entry of a name counts, with paths beside its own file [kubeconfig-2]", async () => {
+    const files = filesOf({
+      "/a/k": "users: [{name: u, user: {client-certificate: c.pem}}]\n",
+      "/b/k": config("{token: T}", "{server: 'https://h', certificate-authority: ca.pem}"),
+      "/a/c.pem": "C",
+      "/b/ca.pem": "A",
+    });
+    const both = ["/none", "/a/k", "/b/k"];
+    expect(await readKubeconfig(files, both)).toEqual({
+      server: "https://h",
+      ca: "A",
+      certificate: "C",
+      context: "here",
+      namespace: "ns",
+    });
+    await expect(readKubeconfig(files, both, "gone")).rejects.toMatchObject({
+      facts: { path: "/none:/a/k:/b/k", problem: 'it has no context "gone"' },
+    });
+    await expect(readKubeconfig(files, ["/x", "/y"])).rejects.toMatchObject({
+      facts: { problem: "there is none of these files" },
+    });
+  });
+
   test("never puts the file's text into the error", async () => {
     const secret = "token: SECRET-THAT-MUST-NOT-SHOW: [";
     const error = await readKubeconfig(filesOf({ "/k": secret }), "/k").catch((caught: unknown) => caught as Error);

@@ -1,5 +1,6 @@
 import { LineCounter } from "yaml";
 import { McoError } from "../api/errors.ts";
+import { defined } from "../api/schema/defined.ts";
 import { kubernetesYaml } from "../core/text/kubernetes-yaml.ts";
 import type { Files } from "../ports/files.ts";
 
@@ -25,6 +26,16 @@ export interface Connection {
   readonly context?: string;
   /** Namespace of the context. */
   readonly namespace?: string;
+  /** Whom requests act as, in place of the user of the credentials. */
+  readonly impersonate?: Impersonated;
+}
+
+/** Another user, as `kubectl --as` and the fields `as` of a kubeconfig name it. */
+export interface Impersonated {
+  readonly user: string;
+  readonly uid?: string;
+  readonly groups?: readonly string[];
+  readonly extra?: Readonly<Record<string, readonly string[]>>;
 }
 
 interface Kubeconfig {
@@ -32,6 +43,18 @@ interface Kubeconfig {
   clusters?: { name: string; cluster: Record<string, unknown> }[];
   users?: { name: string; user: Record<string, unknown> }[];
   contexts?: { name: string; context: { cluster: string; user?: string; namespace?: string } }[];
+}
+
+/** One or more files; an entry keeps the folder of its file, which its paths begin at. */
+interface MergedConfig {
+  readonly currentContext: string | undefined;
+  readonly clusters: readonly {
+    readonly name: string;
+    readonly cluster: Record<string, unknown>;
+    readonly folder: string;
+  }[];
+  readonly users: readonly { readonly name: string; readonly user: Record<string, unknown>; readonly folder: string }[];
+  readonly contexts: NonNullable<Kubeconfig["contexts"]>;
 }
 
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
@@ -48,7 +71,16 @@ const lists = {
   },
   users: {
     item: "user",
-    texts: ["token", "tokenFile", "client-certificate-data", "client-certificate", "client-key-data", "client-key"],
+    texts: [
+      "token",
+      "tokenFile",
+      "client-certificate-data",
+      "client-certificate",
+      "client-key-data",
+      "client-key",
+      "as",
+      "as-uid",
+    ],
     booleans: [],
   },
 } as const;
@@ -87,53 +119,108 @@ function fromBase64(value: string): string | undefined {
   );
 }
 
-/**
- * Reads a kubeconfig: certificates and keys inline or as files (relative to the kubeconfig), token, token file, exec
- * plug-in.
- *
- * @throws McoError `MCO_KUBECONFIG_INVALID`, which names the missing part.
- */
-export async function readKubeconfig(
-  files: Pick<Files, "readText">,
-  path: string,
-  context?: string,
-): Promise<Connection> {
-  const source = await files.readText(path);
-  if (source === undefined) throw new McoError("MCO_KUBECONFIG_INVALID", { path, problem: "there is no such file" });
-  let config: Kubeconfig;
+const nobody: MergedConfig["users"][number] = { name: "", user: {}, folder: "." };
+
+async function readFiles(files: Pick<Files, "readText">, paths: readonly string[]): Promise<MergedConfig> {
+  const read: { readonly folder: string; readonly config: Kubeconfig }[] = [];
+  for (const one of paths) {
+    const source = await files.readText(one);
+    if (source === undefined) continue;
+    const folder = one.includes("/") ? one.slice(0, one.lastIndexOf("/")) : ".";
+    read.push({ folder, config: parseKubeconfig(source, one) });
+  }
+  if (read.length === 0)
+    throw new McoError("MCO_KUBECONFIG_INVALID", {
+      path: paths.join(":"),
+      problem: paths.length > 1 ? "there is none of these files" : "there is no such file",
+    });
+  return {
+    currentContext: read.map(({ config }) => text(config["current-context"])).find((one) => one !== undefined),
+    clusters: read.flatMap(({ config, folder }) => (config.clusters ?? []).map((one) => ({ ...one, folder }))),
+    users: read.flatMap(({ config, folder }) => (config.users ?? []).map((one) => ({ ...one, folder }))),
+    contexts: read.flatMap(({ config }) => config.contexts ?? []),
+  };
+}
+
+function parseKubeconfig(source: string, path: string): Kubeconfig {
+  let config: unknown;
   try {
     const document = kubernetesYaml(source, new LineCounter());
     const [error] = document.errors;
     if (error !== undefined) throw error;
-    config = (document.toJS({ maxAliasCount: 100 }) ?? {}) as Kubeconfig;
+    config = document.toJS({ maxAliasCount: 100 }) ?? {};
   } catch (cause) {
     // The parser's message may quote the file, which holds credentials: report the position only.
     const { linePos } = cause as { linePos?: readonly { line: number }[] };
     throw new McoError("MCO_KUBECONFIG_INVALID", { path, problem: "it is not valid YAML", line: linePos?.[0]?.line });
   }
-  const fail = (problem: string): never => {
-    throw new McoError("MCO_KUBECONFIG_INVALID", { path, problem });
+  const problem = isRecord(config) ? problemOfFields(config) : "it is no object";
+  if (problem !== undefined) throw new McoError("MCO_KUBECONFIG_INVALID", { path, problem });
+  return config as Kubeconfig;
+}
+
+const areTexts = (value: unknown): value is readonly string[] =>
+  Array.isArray(value) && value.every((one) => typeof one === "string");
+
+/** Whom the entry of a user acts as; `undefined`: nobody else. */
+function impersonatedBy(
+  user: Readonly<Record<string, unknown>>,
+  fail: (problem: string) => never,
+): Impersonated | undefined {
+  const [name, uid] = [text(user["as"]), text(user["as-uid"])];
+  const groups = user["as-groups"] ?? [];
+  const extra = user["as-user-extra"] ?? {};
+  if (!areTexts(groups)) return fail("as-groups is no list of texts");
+  if (!isRecord(extra) || !Object.values(extra).every(areTexts))
+    return fail("as-user-extra is no map of lists of texts");
+  const hasMore = uid !== undefined || groups.length > 0 || Object.keys(extra).length > 0;
+  if (name === undefined) return hasMore ? fail("as-uid, as-groups and as-user-extra need as") : undefined;
+  return {
+    user: name,
+    ...defined({ uid }),
+    ...(groups.length === 0 ? {} : { groups }),
+    ...(Object.keys(extra).length === 0 ? {} : { extra: extra as Readonly<Record<string, readonly string[]>> }),
   };
-  const whole: unknown = config;
-  if (!isRecord(whole)) fail("it is no object");
-  const problem = problemOfFields(config as Readonly<Record<string, unknown>>);
-  if (problem !== undefined) fail(problem);
-  const wanted = context ?? config["current-context"] ?? fail("it names no current-context");
-  const chosen = config.contexts?.find(({ name }) => name === wanted)?.context ?? fail(`it has no context "${wanted}"`);
-  const cluster =
-    config.clusters?.find(({ name }) => name === chosen.cluster)?.cluster ??
-    fail(`it has no cluster "${chosen.cluster}"`);
-  const user = config.users?.find(({ name }) => name === chosen.user)?.user ?? {};
+}
+
+/**
+ * Reads a kubeconfig: certificates and keys inline or as files (relative to the kubeconfig), token, token file, exec
+ * plug-in, and whom the user acts as. Several files count as one, as `$KUBECONFIG` names them: of entries of one name
+ * the first counts, and so does the first current context; files that do not exist are left out, unless all are.
+ * Source of the rule: kubernetes.io/docs/concepts/configuration/organize-cluster-access-kubeconfig
+ *
+ * @param path of the file, or of several.
+ * @throws McoError `MCO_KUBECONFIG_INVALID`, which names the missing part.
+ */
+export async function readKubeconfig(
+  files: Pick<Files, "readText">,
+  path: string | readonly string[],
+  context?: string,
+): Promise<Connection> {
+  const paths = typeof path === "string" ? [path] : path;
+  const config = await readFiles(files, paths);
+  const fail = (problem: string): never => {
+    throw new McoError("MCO_KUBECONFIG_INVALID", { path: paths.join(":"), problem });
+  };
+  const wanted = context ?? config.currentContext ?? fail("it names no current-context");
+  const chosen = config.contexts.find(({ name }) => name === wanted)?.context ?? fail(`it has no context "${wanted}"`);
+  const { cluster, folder: clusterFolder } =
+    config.clusters.find(({ name }) => name === chosen.cluster) ?? fail(`it has no cluster "${chosen.cluster}"`);
+  const { user, folder: userFolder } = config.users.find(({ name }) => name === chosen.user) ?? nobody;
   const server = text(cluster["server"]) ?? fail(`cluster "${chosen.cluster}" has no server`);
 
-  const folder = path.includes("/") ? path.slice(0, path.lastIndexOf("/")) : ".";
-  const absolute = (file: string) => (file.startsWith("/") ? file : `${folder}/${file}`);
-  async function pem(holder: Record<string, unknown>, inline: string, file: string): Promise<string | undefined> {
+  const absolute = (file: string, folder: string) => (file.startsWith("/") ? file : `${folder}/${file}`);
+  async function pem(
+    holder: Record<string, unknown>,
+    folder: string,
+    inline: string,
+    file: string,
+  ): Promise<string | undefined> {
     const data = text(holder[inline]);
     if (data !== undefined) return fromBase64(data) ?? fail(`${inline} is not base64`);
     const name = text(holder[file]);
     if (name === undefined) return undefined;
-    return (await files.readText(absolute(name))) ?? fail(`${file} names ${name}, which does not exist`);
+    return (await files.readText(absolute(name, folder))) ?? fail(`${file} names ${name}, which does not exist`);
   }
 
   const exec = user["exec"] as
@@ -141,14 +228,15 @@ export async function readKubeconfig(
     | undefined;
   const optional = {
     context: wanted,
-    ca: await pem(cluster, "certificate-authority-data", "certificate-authority"),
-    certificate: await pem(user, "client-certificate-data", "client-certificate"),
-    key: await pem(user, "client-key-data", "client-key"),
+    ca: await pem(cluster, clusterFolder, "certificate-authority-data", "certificate-authority"),
+    certificate: await pem(user, userFolder, "client-certificate-data", "client-certificate"),
+    key: await pem(user, userFolder, "client-key-data", "client-key"),
     token: text(user["token"]),
-    tokenFile: text(user["tokenFile"]) === undefined ? undefined : absolute(String(user["tokenFile"])),
+    tokenFile: text(user["tokenFile"]) === undefined ? undefined : absolute(String(user["tokenFile"]), userFolder),
     tlsServerName: text(cluster["tls-server-name"]),
     insecureSkipTlsVerify: cluster["insecure-skip-tls-verify"] === true ? true : undefined,
     namespace: text(chosen.namespace),
+    impersonate: impersonatedBy(user, fail),
     exec:
       exec?.command === undefined
         ? undefined
@@ -196,6 +284,6 @@ export async function inClusterConnection(
     server: `https://${host.includes(":") ? `[${host}]` : host}:${port}`,
     ca,
     tokenFile: `${folder}/token`,
-    ...(namespace === undefined ? {} : { namespace }),
+    ...defined({ namespace }),
   };
 }

@@ -573,6 +573,20 @@ describe.skipIf(!hasKubectl || !hasApiServer)("kubectl on a cluster of one machi
     });
   });
 
+  test("kubectl mco is the same program, asks whom kubectl asks, and acts as --as says [scenario-kubectl-1]", async () => {
+    const plugins = join(import.meta.dirname, "../../bin");
+    const env = { PATH: `${plugins}:${process.env["PATH"] ?? ""}` };
+    const { contexts } = JSON.parse(await kubectl("config view -o json")) as { contexts: { name: string }[] };
+    const context = contexts[0]?.name ?? "";
+    expect(await kubectl(`mco explain pool/worker --context ${context}`, undefined, env)).toContain("of pool worker");
+    const wrong = await cluster.kubectl(["mco", "status", "--context", "elsewhere"], { env });
+    expect([wrong.code, wrong.stderr]).toEqual([1, expect.stringContaining('it has no context "elsewhere"')]);
+    const other = await cluster.kubectl(["mco", "status", "--as", "jane", "--as-group", "visitors"], { env });
+    expect([other.code, other.stderr]).toEqual([1, expect.stringContaining("jane")]);
+    const master = "mco status --as jane --as-group system:masters --json";
+    expect(JSON.parse(await kubectl(master, undefined, env))).toMatchObject({ kind: "Status" });
+  });
+
   test("conditions are valid at the end, and an idle cluster writes none", async () => {
     await kubectl("wait mcp --all --for=condition=Updated=True --timeout=60s");
     for (const worker of workers)

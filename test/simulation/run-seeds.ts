@@ -33,7 +33,7 @@ export interface SeedsReport {
   /** What happened in each seed that broke an invariant or failed. */
   readonly histories: readonly string[];
   /** What happened in the one seed that was asked for. */
-  readonly story: string | undefined;
+  readonly history: string | undefined;
   readonly accidents: Readonly<Record<string, number>>;
   readonly faults: Readonly<Record<string, number>>;
   readonly checks: Readonly<Record<string, number>>;
@@ -49,7 +49,7 @@ export async function runSeeds(first: number, step: number): Promise<SeedsReport
   let virtualMs = 0;
   let seeds = 0;
   let warm: number | undefined;
-  let story: string | undefined;
+  let history: string | undefined;
   const list =
     wanted.one === undefined
       ? Array.from({ length: Math.ceil((wanted.count - first) / step) }, (_, index) => 1 + first + index * step)
@@ -78,7 +78,7 @@ export async function runSeeds(first: number, step: number): Promise<SeedsReport
     for (const [name, count] of Object.entries(simulation.faults)) faults[name] = (faults[name] ?? 0) + count;
     for (const [name, count] of Object.entries(simulation.keeper.checks)) checks[name] = (checks[name] ?? 0) + count;
     if (simulation.keeper.violations.length > 0 || simulation.failures.length > 0) histories.push(simulation.history());
-    if (wanted.one !== undefined) story = simulation.history();
+    if (wanted.one !== undefined) history = simulation.history();
   }
   return {
     seeds,
@@ -86,7 +86,7 @@ export async function runSeeds(first: number, step: number): Promise<SeedsReport
     virtualHours: virtualMs / 3_600_000,
     ...(warm === undefined || seeds <= warmSeeds ? {} : { heapMiB: { warm, end: heapMiB() } }),
     histories,
-    story,
+    history,
     accidents,
     faults,
     checks,

@@ -7,7 +7,7 @@ test(
   async () => {
     const report = await runSeeds(0, 2);
     process.stdout.write(`simulation: ${describeReport(report)}\n`);
-    if (report.story !== undefined) process.stdout.write(`${report.story}\n`);
+    if (report.history !== undefined) process.stdout.write(`${report.history}\n`);
     expect(report.histories).toEqual([]);
     if (report.seeds >= 3) expect(report.checks["agreements"]).toBeGreaterThanOrEqual(agreementsOfSeed * report.seeds);
     const { warm = 0, end = 0 } = report.heapMiB ?? {};

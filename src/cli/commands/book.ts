@@ -120,7 +120,8 @@ export async function showBook(
     io.out(
       bookText(read, {
         now,
-        ...(io.screen === undefined ? {} : { colours: io.screen.colours, width: io.screen.columns }),
+        colours: io.colours ?? false,
+        ...(io.screen === undefined ? {} : { width: io.screen.columns }),
         ...(chapter === undefined ? {} : { chapter }),
       }),
     );

@@ -39,7 +39,7 @@ export async function run(args: readonly string[]): Promise<number> {
 }
 
 /** Page size when the output is no terminal. */
-const page = { columns: 120, rows: 48, colours: false };
+const page = { columns: 120, rows: 48 };
 
 /** Prints the chart of a pool, a node, a build or the cluster. @returns the exit code. */
 export async function showTimeline(
@@ -59,7 +59,8 @@ export async function showTimeline(
     );
     return exitCodes.failed;
   }
-  const { columns, rows, colours } = io.screen ?? page;
+  const { columns, rows } = io.screen ?? page;
+  const { colours = false } = io;
   if (json) io.out(`${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "Timeline", ...timeline })}\n`);
   else io.out(`${drawTimeline(timeline, { now, width: columns, rows: Math.max(10, rows - 8), colours }).join("\n")}\n`);
   return exitCodes.ok;

@@ -3,6 +3,7 @@ import { delimiter, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { commandLine } from "../../../test/support/command-line.ts";
 import { commands } from "../commands.ts";
+import { flagsOf } from "../global-flags.ts";
 import { shellScripts } from "./shell-scripts.ts";
 import { wantedWords } from "./wanted-words.ts";
 
@@ -33,7 +34,8 @@ test.for([
   { line: "up --workers ", is: [] },
   { line: "blame --unit ", is: ["<unit>"] },
   { line: "blame -- --", is: ["<path>"] },
-  { line: "version --json --", is: ["--help"] },
+  { line: "version --json --", is: ["--color", "--help"] },
+  { line: "status --color ", is: ["auto", "always", "never"] },
   { line: "nothing ", is: [] },
   { line: "constructor ", is: [] },
 ])("mco $line offers $is [cli-completion-1]", ({ line, is }) => {
@@ -42,8 +44,8 @@ test.for([
 
 test("every command is offered, and every flag that a command has [cli-completion-2]", () => {
   expect(offered("")).toEqual(Object.keys(commands));
-  for (const [name, { flags = [] }] of Object.entries(commands))
-    expect(offered(`${name} -`)).toEqual([...flags.map(({ flag }) => flag), "--help"]);
+  for (const [name, command] of Object.entries(commands))
+    expect(offered(`${name} -`)).toEqual([...flagsOf(command).map(({ flag }) => flag), "--help"]);
 });
 
 test("verbs that are offered are those of the usage, and the other way round [cli-completion-3]", () => {

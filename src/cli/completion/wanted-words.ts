@@ -1,5 +1,6 @@
 import { own } from "../../api/schema/own.ts";
 import type { Command, Flag, WordKind } from "../commands.ts";
+import { flagsOf } from "../global-flags.ts";
 
 /** What a word may become, and what that is. */
 export interface Candidate {
@@ -85,7 +86,7 @@ export function wantedWords(words: readonly string[], commands: Readonly<Record<
     };
   const command = own(commands, verb);
   if (command === undefined) return nothing;
-  const flags = command.flags ?? [];
+  const flags = flagsOf(command);
   const before = readBefore(rest, flags);
   if (before.open !== undefined) return ofKind(kindOf(before.open), current);
   if (before.onlyWords || !current.startsWith("-")) return wantedPositional(command, before.positionals, current);

@@ -179,3 +179,21 @@ test("an answer of exactly what its reader takes is read", async () => {
   await expect(ask("GET", { mostBytes: 4 })).rejects.toThrow("more than 4 bytes");
   expect((await ask()).body).toBe("12345");
 });
+
+test("a connection that acts as another user says so in each request, a group in a line of its own [https-transport-1]", async () => {
+  const seen: NodeJS.Dict<string[]>[] = [];
+  const { url } = await serve((request, response) => {
+    seen.push(request.headersDistinct);
+    response.end("{}");
+  });
+  const extra = { "Example.com/k": ["v", "w"] };
+  const impersonate = { user: "jane", uid: "7", groups: ["a", "b"], extra };
+  const { ask } = transportOn({ server: url, ca: authority.certificate, impersonate });
+  await ask();
+  expect(seen[0]).toMatchObject({
+    "impersonate-user": ["jane"],
+    "impersonate-uid": ["7"],
+    "impersonate-group": ["a", "b"],
+    "impersonate-extra-example.com%2fk": ["v", "w"],
+  });
+});

@@ -1,12 +1,12 @@
 import { Agent, request as httpsRequest } from "node:https";
-import { Agent as HttpAgent, type IncomingMessage, request as httpRequest } from "node:http";
+import { Agent as HttpAgent, type IncomingMessage, type OutgoingHttpHeaders, request as httpRequest } from "node:http";
 import { McoError } from "../../api/errors.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Files } from "../../ports/files.ts";
 import { AnswerTooLong, type HttpHandler, type HttpRequest, type HttpResponse } from "../../ports/http.ts";
 import type { Processes } from "../../ports/process.ts";
 import { type Credentials, keepCredentials } from "../credentials.ts";
-import type { Connection } from "../kubeconfig.ts";
+import type { Connection, Impersonated } from "../kubeconfig.ts";
 
 export interface HttpsTransportOptions {
   readonly connection: Connection;
@@ -59,6 +59,19 @@ async function bodyOf(incoming: IncomingMessage, most: number): Promise<string> 
   }
   return Buffer.concat(chunks).toString("utf8");
 }
+
+/** The headers of a request that acts as another user; a group is a line of its own. */
+const impersonation = ({ user, uid, groups = [], extra = {} }: Impersonated): OutgoingHttpHeaders => ({
+  "impersonate-user": user,
+  ...(uid === undefined ? {} : { "impersonate-uid": uid }),
+  ...(groups.length === 0 ? {} : { "impersonate-group": [...groups] }),
+  ...Object.fromEntries(
+    Object.entries(extra).map(([key, values]) => [
+      `impersonate-extra-${encodeURIComponent(key).toLowerCase()}`,
+      [...values],
+    ]),
+  ),
+});
 
 /**
  * Speaks HTTP/1.1 over TLS with keep-alive. Short answers come whole, streams as they arrive. A request whose
@@ -141,6 +154,7 @@ export function httpsTransport(options: HttpsTransportOptions): HttpsTransport {
           host: url.host,
           ...request.headers,
           ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+          ...(from.impersonate === undefined ? {} : impersonation(from.impersonate)),
           ...(body === undefined ? {} : { "content-length": String(body.length) }),
         },
         signal,

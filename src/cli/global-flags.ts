@@ -1,0 +1,89 @@
+import { defined } from "../api/schema/defined.ts";
+import type { Impersonated } from "../kube/kubeconfig.ts";
+import { usageError } from "./arguments.ts";
+import type { Command, Flag } from "./commands.ts";
+
+/** Flags of every command that may speak with a cluster of any name, beside its own; as kubectl has them. */
+const clusterFlags: readonly Flag[] = [
+  { flag: "--context", value: "NAME", text: "context of the kubeconfig (default: its current one)" },
+  { flag: "--as", value: "USER", text: "user to act as, which the user of the kubeconfig must be allowed to" },
+  { flag: "--as-group", value: "GROUP", text: "group to act as, with --as; may be given several times" },
+];
+
+const colours = ["auto", "always", "never"] as const;
+
+/** Flags of every command for people. */
+const peopleFlags: readonly Flag[] = [
+  {
+    flag: "--color",
+    value: "WHEN",
+    takes: colours,
+    text: "auto (default: on a terminal, unless NO_COLOR is set or TERM is dumb), always, or never",
+  },
+];
+
+/** What these flags said, for the whole of one process. */
+export interface GlobalFlags {
+  readonly context?: string;
+  readonly impersonate?: Impersonated;
+  readonly color: (typeof colours)[number];
+}
+
+let given: GlobalFlags = { color: "auto" };
+
+/** What the command line of this process said. */
+export const globalFlags = (): GlobalFlags => given;
+
+const ofEvery = ({ kind, flags = [] }: Pick<Command, "kind" | "flags">): readonly Flag[] =>
+  kind !== "people" ? [] : [...(flags.some(({ flag }) => flag === "--kubeconfig") ? clusterFlags : []), ...peopleFlags];
+
+/** All flags of a command, its own first. */
+export const flagsOf = (command: Pick<Command, "kind" | "flags">): readonly Flag[] => [
+  ...(command.flags ?? []),
+  ...ofEvery(command),
+];
+
+/**
+ * Reads these flags, which may stand anywhere before `--`, for {@link globalFlags}.
+ *
+ * @returns the words that are left for the command itself.
+ * @throws McoError `MCO_USAGE`
+ */
+export function takeGlobalFlags(args: readonly string[], command: Pick<Command, "kind" | "flags">): readonly string[] {
+  const known = ofEvery(command);
+  const rest: string[] = [];
+  const values = new Map<string, string[]>();
+  for (let i = 0; i < args.length; i += 1) {
+    const word = args[i] ?? "";
+    if (word === "--") return finish([...rest, ...args.slice(i)], values);
+    const flag = known.find((one) => word === one.flag || word.startsWith(`${one.flag}=`));
+    if (flag === undefined) {
+      rest.push(word);
+      continue;
+    }
+    const isWhole = word !== flag.flag;
+    const value = isWhole ? word.slice(flag.flag.length + 1) : args[(i += 1)];
+    if (value === undefined || value === "") throw usageError(`${flag.flag} needs a value`);
+    values.set(flag.flag, [...(values.get(flag.flag) ?? []), value]);
+  }
+  return finish(rest, values);
+}
+
+function finish(rest: readonly string[], values: ReadonlyMap<string, readonly string[]>): readonly string[] {
+  const last = (flag: string) => values.get(flag)?.at(-1);
+  const [context, user, groups, when] = [
+    last("--context"),
+    last("--as"),
+    values.get("--as-group") ?? [],
+    last("--color") ?? "auto",
+  ];
+  const color = colours.find((one) => one === when);
+  if (color === undefined) throw usageError(`--color must be ${colours.join(", ")}, not "${when}"`);
+  if (user === undefined && groups.length > 0) throw usageError("--as-group needs --as as well");
+  given = {
+    color,
+    ...defined({ context }),
+    ...(user === undefined ? {} : { impersonate: { user, ...(groups.length === 0 ? {} : { groups }) } }),
+  };
+  return rest;
+}
