@@ -78,23 +78,55 @@ test("what a machine was given last stays in its record, though the controller's
       },
     ),
   );
-  const pool = await harness.act(() => harness.kube.get(MachineConfigPool, { name: "worker" }));
-  const node = {
-    metadata: { name: "w0", annotations: { [annotations.currentConfig]: first, [annotations.desiredConfig]: last } },
-  };
-  const isWritten = await harness.act(() =>
-    describeNode(
-      { pool, members: { target: "rendered-worker-next" } } as never,
-      "w0",
-      { node: () => ({ node }) } as never,
-      {
-        caches: { of: () => ({ get: () => behind }) },
-        kube: harness.kube,
-        signal: new AbortController().signal,
-      } as never,
-    ),
-  );
+  const notes = { [annotations.currentConfig]: first, [annotations.desiredConfig]: last };
+  const isWritten = await describe(harness, { cached: behind, target: "rendered-worker-next", notes });
   expect(givenConfigs(await machineOf(harness, "w0"))).toEqual([last, first]);
   // An answer of the API server that took no write says nothing of whether it takes writes.
   expect(isWritten).toBe(false);
 });
+
+test("what a machine is about to get is recorded, though its pool has moved on meanwhile [controller-given-configs-4]", async () => {
+  const { harness, first } = await updatedPool(["w0"]);
+  const given = "rendered-worker-given";
+  await describe(harness, {
+    cached: await machineOf(harness, "w0"),
+    target: "rendered-worker-next",
+    notes: { [annotations.currentConfig]: first, [annotations.desiredConfig]: first },
+    given,
+  });
+  const machine = await machineOf(harness, "w0");
+  expect([givenConfigs(machine), machine.spec.configVersion.desired]).toEqual([[given, first], given]);
+});
+
+/** Describes w0 in the pool worker, as a controller with these facts does. */
+async function describe(
+  harness: Harness,
+  {
+    cached,
+    target,
+    notes,
+    given,
+  }: {
+    readonly cached: MachineConfigNode;
+    readonly target: string;
+    readonly notes: Readonly<Record<string, string>>;
+    readonly given?: string;
+  },
+): Promise<boolean> {
+  const pool = await harness.act(() => harness.kube.get(MachineConfigPool, { name: "worker" }));
+  const node = { metadata: { name: "w0", annotations: notes } };
+  const context = {
+    caches: { of: () => ({ get: () => cached }) },
+    kube: harness.kube,
+    signal: new AbortController().signal,
+  };
+  return harness.act(() =>
+    describeNode(
+      { pool, members: { target } } as never,
+      "w0",
+      { node: () => ({ node }) } as never,
+      context as never,
+      given,
+    ),
+  );
+}

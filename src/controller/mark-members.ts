@@ -215,7 +215,7 @@ function describedAs(
         : { configImage: null as unknown as undefined }
       : { configImage: { desiredImage } }),
   } as MachineConfigNode["spec"];
-  const record = recordOf(has, desired === target ? desired : "", notes, pool);
+  const record = recordOf(has, given ?? (desired === target ? desired : ""), notes, pool);
   const saysSo =
     has.spec.pool.name === pool &&
     has.spec.configVersion.desired === spec.configVersion.desired &&
