@@ -90,6 +90,7 @@ export class EffectsKeeper {
   readonly #effects = new Map<string, Effect[]>();
   /** Machine → when its MachineConfigNode began to speak of its last run. */
   readonly #runSince = new Map<string, number>();
+  readonly #controllerEnds: number[] = [];
   /** Successes are held against effects, and effects against lines. */
   readonly #checks: { successes: number; effects: number };
 
@@ -106,6 +107,11 @@ export class EffectsKeeper {
     const effect = { at: this.#now(), kind, what };
     if (effects === undefined) this.#effects.set(machine, [effect]);
     else effects.push(effect);
+  }
+
+  /** A controller was killed: what it had not sent by then is lost. */
+  controllerEnded(): void {
+    this.#controllerEnds.push(this.#now());
   }
 
   /** @param runningPods pods on the node that a drain has to remove. */
@@ -183,7 +189,10 @@ export class EffectsKeeper {
     this.#checkNodeLines(machine, own);
   }
 
-  /** What happened to a Node is told by some line: of whoever did it, or of an observer. */
+  /**
+   * What happened to a Node is told by some line: of whoever did it, or of an observer. A controller that is killed soon
+   * after has not told it, perhaps.
+   */
   #checkNodeLines(machine: string, lines: readonly JournalLine[]): void {
     for (const { at, kind, what } of this.#effects.get(machine) ?? []) {
       const sections = sectionsOfNode[kind];
@@ -197,7 +206,8 @@ export class EffectsKeeper {
             (kind === "given" && line.path === "Updated" && line.reason === "Superseded")) &&
           Math.abs(line.at - at) <= (kind === "reported" ? lagOf(kind) : mostReportMs),
       );
-      if (!isTold)
+      const isLost = this.#controllerEnds.some((end) => end >= at && end - at <= unsentMs);
+      if (!isTold && !isLost)
         this.#violated(
           `${machine}: ${kind} ${what} at ${new Date(at).toISOString()} is told by no line of ${sections.join(" and ")}: ${lines
             .filter(({ path }) => sections.includes(path))
@@ -267,6 +277,9 @@ function spansOf(
   }
   return [...spans, ...[...open.values()].map((from) => ({ from, to: Number.POSITIVE_INFINITY }))];
 }
+
+/** Lines are sent in portions, and again where they do not arrive. */
+const unsentMs = 15_000;
 
 /** A run is reported this much after it began, at most: messages are lost and sent again. */
 const mostReportMs = 60_000;

@@ -377,6 +377,7 @@ export class Simulation {
 
   #endController(life: Life): void {
     life.kill();
+    this.keeper.effects.controllerEnded();
     this.kernel.schedule(this.kernel.between(500, 10_000), "controller starts again", () => this.startController());
   }
 
