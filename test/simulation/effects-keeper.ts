@@ -90,7 +90,7 @@ export class EffectsKeeper {
   readonly #effects = new Map<string, Effect[]>();
   /** Machine → when its MachineConfigNode began to speak of its last run. */
   readonly #runSince = new Map<string, number>();
-  readonly #controllerEnds: number[] = [];
+  readonly #unheard: number[] = [];
   /** Successes are held against effects, and effects against lines. */
   readonly #checks: { successes: number; effects: number };
 
@@ -109,9 +109,9 @@ export class EffectsKeeper {
     else effects.push(effect);
   }
 
-  /** A controller was killed: what it had not sent by then is lost. */
-  controllerEnded(): void {
-    this.#controllerEnds.push(this.#now());
+  /** A controller was killed, or an answer to it lost: it may not know what it did, or not have told it. */
+  controllerUnheard(): void {
+    this.#unheard.push(this.#now());
   }
 
   /** @param runningPods pods on the node that a drain has to remove. */
@@ -191,7 +191,7 @@ export class EffectsKeeper {
 
   /**
    * What happened to a Node is told by some line: of whoever did it, or of an observer. A controller that is killed soon
-   * after has not told it, perhaps.
+   * after, or does not get the answer to its write, may not have told it.
    */
   #checkNodeLines(machine: string, lines: readonly JournalLine[]): void {
     for (const { at, kind, what } of this.#effects.get(machine) ?? []) {
@@ -206,7 +206,7 @@ export class EffectsKeeper {
             (kind === "given" && line.path === "Updated" && line.reason === "Superseded")) &&
           Math.abs(line.at - at) <= (kind === "reported" ? lagOf(kind) : mostReportMs),
       );
-      const isLost = this.#controllerEnds.some((end) => end >= at && end - at <= unsentMs);
+      const isLost = this.#unheard.some((end) => end >= at && end - at <= unsentMs);
       if (!isTold && !isLost)
         this.#violated(
           `${machine}: ${kind} ${what} at ${new Date(at).toISOString()} is told by no line of ${sections.join(" and ")}: ${lines

@@ -120,7 +120,10 @@ export class Simulation {
       life,
       kernel: this.kernel,
       faults: () => this.#faults,
-      happened: (fault) => this.#happened(fault),
+      happened: (fault) => {
+        if (fault === "reply lost" && life.name.startsWith("controller/")) this.keeper.effects.controllerUnheard();
+        this.#happened(fault);
+      },
       disturb: (target) => this.#disturb(target),
       server: () =>
         this.#away === undefined
@@ -377,7 +380,7 @@ export class Simulation {
 
   #endController(life: Life): void {
     life.kill();
-    this.keeper.effects.controllerEnded();
+    this.keeper.effects.controllerUnheard();
     this.kernel.schedule(this.kernel.between(500, 10_000), "controller starts again", () => this.startController());
   }
 
