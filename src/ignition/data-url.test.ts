@@ -1,6 +1,7 @@
 import { gzipSync, strToU8 } from "fflate";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { bitWriter, costlyEmptyBlock } from "../../test/support/any-deflate.ts";
 import {
   bytesOf,
   contentsReader,
@@ -133,7 +134,8 @@ describe("decodeContents", () => {
 });
 
 describe("contentsReader", () => {
-  const zeros = (bytes: number) => ({ compression: "gzip", source: encodeDataUrl(gzipSync(new Uint8Array(bytes))) });
+  const gzip = (bytes: Uint8Array) => ({ compression: "gzip", source: encodeDataUrl(bytes) });
+  const zeros = (bytes: number) => gzip(gzipSync(new Uint8Array(bytes)));
 
   test("what is compressed is bounded together, and refused unread once that is used up", () => {
     const read = contentsReader({ maxTotalBytes: 100_000 });
@@ -145,5 +147,31 @@ describe("contentsReader", () => {
     });
     expect(read(zeros(10))).toMatchObject({ verdict: "refused", because: "tooLarge" });
     expect(read({ source: "data:,plain" }).verdict).toBe("decoded");
+  });
+
+  test.for([
+    {
+      title: "what is refused",
+      member: (bytes: Uint8Array) => bytes.with(-6, (bytes.at(-6) ?? 0) ^ 1),
+      because: "invalid",
+    },
+    { title: "what is whole", member: (bytes: Uint8Array) => bytes, because: undefined },
+  ])("$title counts all the same [ignition-contents-1]", ({ member, because }) => {
+    const read = contentsReader({ maxTotalBytes: 100_000 });
+    const file = gzip(member(gzipSync(new Uint8Array(40_000))));
+    for (const _ of [1, 2]) {
+      const first = read(file);
+      expect(first.verdict === "refused" ? first.because : undefined).toBe(because);
+    }
+    expect(read(file)).toMatchObject({ verdict: "refused", because: "tooLarge" });
+  });
+
+  test("contents that give nothing count for what goes in [ignition-contents-2]", () => {
+    const out = bitWriter();
+    for (let i = 0; i < 300; i++) costlyEmptyBlock(out, i === 299);
+    const file = gzip(Uint8Array.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255, ...out.bytes(), 0, 0, 0, 0, 0, 0, 0, 0]));
+    const read = contentsReader({ maxTotalBytes: 100_000 });
+    const verdicts = [1, 2, 3].map(() => read(file).verdict);
+    expect(verdicts).toEqual(["decoded", "decoded", "refused"]);
   });
 });

@@ -1,4 +1,5 @@
-import { Gunzip, strFromU8, strToU8 } from "fflate";
+import { strFromU8, strToU8 } from "fflate";
+import { gunzip } from "./gunzip.ts";
 import type { Resource } from "./types.ts";
 
 /** A parsed data URL, its payload still encoded. */
@@ -144,12 +145,18 @@ export const defaultMaxBytes = 16 * 1024 * 1024;
  * The bytes of a file, certificate or key that a config carries inline.
  *
  * An absent source means no bytes. Remote sources are refused as `remote`: a running machine does not fetch them.
- * Memory and time stay within a small multiple of `maxBytes`, whatever size the compressed data claims.
+ * Memory stays within a small multiple of `maxBytes`, whatever size the compressed data claims, and time is in proportion to
+ * the length of the source and of the bytes.
  */
 export function decodeContents(resource: Resource | undefined, options: { readonly maxBytes?: number } = {}): Contents {
-  const maxBytes = options.maxBytes ?? defaultMaxBytes;
-  const refuse = (because: "remote" | "invalid" | "tooLarge", reason: string) =>
-    ({ verdict: "refused", because, reason }) as const;
+  return decode(resource, options.maxBytes ?? defaultMaxBytes, () => undefined);
+}
+
+const refuse = (because: "remote" | "invalid" | "tooLarge", reason: string) =>
+  ({ verdict: "refused", because, reason }) as const;
+
+/** @param spend is told what decompressing took, whatever it led to. */
+function decode(resource: Resource | undefined, maxBytes: number, spend: (weight: number) => void): Contents {
   const { source, compression } = resource ?? {};
   if (source === undefined) return { verdict: "decoded", bytes: new Uint8Array(0) };
   if (!source.startsWith("data:")) {
@@ -172,15 +179,21 @@ export function decodeContents(resource: Resource | undefined, options: { readon
   }
   if (compression !== "gzip")
     return refuse("invalid", `the compression ${JSON.stringify(compression)} is not known; use gzip or none`);
-  return gunzip(bytes, maxBytes);
+  const unpacked = gunzip(bytes, maxBytes);
+  spend(unpacked.weight);
+  if (unpacked.verdict === "read") return { verdict: "decoded", bytes: unpacked.bytes };
+  return unpacked.verdict === "tooLarge"
+    ? refuse("tooLarge", `the decompressed contents are larger than ${maxBytes} bytes`)
+    : refuse("invalid", "the contents are marked as gzip and cannot be decompressed");
 }
 
-/** Default limit of all compressed contents of one config together, decompressed: many small bombs add up. */
+/** Default limit of what all compressed contents of one config weigh together: many small bombs add up. */
 export const defaultMaxTotalBytes = 32 * 1024 * 1024;
 
 /**
- * `decodeContents` for the files of one config in sequence: compressed contents may total `maxTotalBytes`, and later
- * ones are refused unread. A config thus costs bounded time and memory, whatever its number of files.
+ * `decodeContents` for the files of one config in sequence: compressed contents may weigh `maxTotalBytes` together, and later
+ * ones are refused unread. Each weighs what it gives, or eight times what goes in where that is more, also if it
+ * is refused. A config thus costs bounded time and memory, whatever its number of files.
  */
 export function contentsReader(
   options: { readonly maxTotalBytes?: number } = {},
@@ -196,108 +209,13 @@ export function contentsReader(
     if (resource?.compression === undefined || resource.compression === "") return decodeContents(resource);
     if (left <= 0) return exhausted;
     const maxBytes = Math.min(defaultMaxBytes, left);
-    const contents = decodeContents(resource, { maxBytes });
-    if (contents.verdict === "decoded") left -= contents.bytes.length;
-    else if (contents.because === "tooLarge") left -= maxBytes;
+    const contents = decode(resource, maxBytes, (weight) => {
+      left -= weight;
+    });
     return contents.verdict === "refused" && contents.because === "tooLarge" && maxBytes < defaultMaxBytes
       ? exhausted
       : contents;
   };
-}
-
-/** Input per step: gzip expands by at most 1032, so one step gives about two MiB at most. */
-const stepBytes = 2048;
-
-/** An empty member (RFC 1952). Where it begins, the last member of the contents has ended. */
-const emptyMember = Uint8Array.of(0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0);
-const trailerBytes = 8;
-
-/**
- * One member or several, as Go's `compress/gzip` reads them: each with its checksum and length, nothing between them and
- * nothing behind the last. The library checks neither, and stops after the first member of its last input.
- */
-function gunzip(bytes: Uint8Array, maxBytes: number): Contents {
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  const members: { readonly at: number; readonly out: number }[] = [{ at: 0, out: 0 }];
-  const stream = new Gunzip((chunk) => {
-    chunks.push(chunk);
-    length += chunk.length;
-  });
-  stream.onmember = (at) => {
-    members.push({ at, out: length });
-  };
-  const broken = {
-    verdict: "refused",
-    because: "invalid",
-    reason: "the contents are marked as gzip and cannot be decompressed",
-  } as const;
-  if (bytes[0] !== 0x1f || bytes[1] !== 0x8b || bytes.length < emptyMember.length - 2) return broken;
-  try {
-    for (let from = 0; from < bytes.length; from += stepBytes) {
-      stream.push(bytes.subarray(from, from + stepBytes), false);
-      if (length > maxBytes)
-        return {
-          verdict: "refused",
-          because: "tooLarge",
-          reason: `the decompressed contents are larger than ${maxBytes} bytes`,
-        };
-    }
-    stream.push(emptyMember, false);
-  } catch {
-    return broken;
-  }
-  if (members.at(-1)?.at !== bytes.length) return broken;
-  const whole = new Uint8Array(length);
-  let out = 0;
-  for (const chunk of chunks) {
-    whole.set(chunk, out);
-    out += chunk.length;
-  }
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
-  for (const [index, next] of members.entries()) {
-    const before = members[index - 1];
-    if (before === undefined) continue;
-    if (!isGoHeader(bytes.subarray(before.at, next.at))) return broken;
-    const member = whole.subarray(before.out, next.out);
-    const trailer = next.at - trailerBytes;
-    if (
-      view.getUint32(trailer, true) !== crc32(member) ||
-      view.getUint32(trailer + 4, true) !== member.length % 2 ** 32
-    )
-      return broken;
-  }
-  return { verdict: "decoded", bytes: whole };
-}
-
-/** Bytes of a name or a comment in the header of a member, with the NUL behind it. */
-const mostTextBytes = 512;
-
-/** Whether Go reads the header of a member: golang/go src/compress/gzip/gunzip.go (master). The library checks less of it. */
-function isGoHeader(member: Uint8Array): boolean {
-  const flags = member[3] ?? 0;
-  let at = 10;
-  if ((flags & 4) !== 0) at += 2 + (member[at] ?? 0) + 256 * (member[at + 1] ?? 0);
-  for (const bit of [8, 16]) {
-    if ((flags & bit) === 0) continue;
-    const length = member.subarray(at, at + mostTextBytes).indexOf(0);
-    if (length < 0) return false;
-    at += length + 1;
-  }
-  if ((flags & 2) === 0) return true;
-  return ((member[at] ?? 0) | ((member[at + 1] ?? 0) << 8)) === (crc32(member.subarray(0, at)) & 0xffff);
-}
-
-const crcTable = new Uint32Array(256).map((_, n) => {
-  let c = n;
-  for (let k = 0; k < 8; k++) c = c & 1 ? 0xedb88320 ^ (c >>> 1) : c >>> 1;
-  return c >>> 0;
-});
-
-function crc32(bytes: Uint8Array): number {
-  let crc = 0xffffffff;
-  for (const byte of bytes) crc = (crcTable[(crc ^ byte) & 255] ?? 0) ^ (crc >>> 8);
-  return (crc ^ 0xffffffff) >>> 0;
 }
 
 /** The bytes as text, or `undefined` when they are not UTF-8. */

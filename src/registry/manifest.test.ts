@@ -36,6 +36,22 @@ test("images and indexes of both kinds are read, by their own media type or by w
   expect(parseManifest(bytes(list)).kind).toBe("index");
 });
 
+test("a manifest of backslashes is searched many at once, and no further than to half a character [registry-manifest-1]", () => {
+  const { exec } = RegExp.prototype;
+  let searches = 0;
+  RegExp.prototype.exec = function counted(text) {
+    searches += 1;
+    return exec.call(this, text);
+  };
+  try {
+    expect(problem(`{"a":"${"\\\\".repeat(100_000)}"}`)).toBe("its manifest has no schema version 2");
+    expect(problem(`{"a":"\\ud800${"\\n\\\\".repeat(100_000)}"}`)).toBe("the manifest has half a character in a text");
+  } finally {
+    RegExp.prototype.exec = exec;
+  }
+  expect(searches).toBeLessThan(5000);
+});
+
 test.for([
   ["{", "the manifest is not JSON"],
   ['{"a":"\\ud83d\\ude00\\\\ud800 \\uDC00"}', "the manifest has half a character in a text"],

@@ -197,8 +197,11 @@ function descriptorOf(value: unknown, what: string): Descriptor {
 
 /** Whether an escape stands for one half of a surrogate pair, which Go replaces and JavaScript keeps. */
 function hasHalfCharacter(text: string): boolean {
-  const escapes = /\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u([dD][89a-fA-F][0-9a-fA-F]{2})/g;
-  return [...text.matchAll(escapes)].some(([, half]) => half !== undefined);
+  // A manifest may be backslashes alone: many at once, and no list of them.
+  const escapes =
+    /(?:\\\\){1,64}|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u([dD][89a-fA-F][0-9a-fA-F]{2})/g;
+  for (const [, half] of text.matchAll(escapes)) if (half !== undefined) return true;
+  return false;
 }
 
 function parseJson(bytes: Uint8Array, what: string, { isUnambiguous = false } = {}): unknown {
@@ -222,9 +225,8 @@ function parseJson(bytes: Uint8Array, what: string, { isUnambiguous = false } = 
  */
 function structOf(value: unknown, what: string, known: readonly string[]): Readonly<Record<string, unknown>> {
   const object = objectOf(value, what);
-  const other = Object.keys(object).find(
-    (name) => !known.includes(name) && known.some((one) => foldedName(one) === foldedName(name)),
-  );
+  const folded = new Set(known.map(foldedName));
+  const other = Object.keys(object).find((name) => !known.includes(name) && folded.has(foldedName(name)));
   if (other !== undefined) throw invalidImage(`${what} has a field in another spelling`, { field: other.slice(0, 64) });
   return object;
 }

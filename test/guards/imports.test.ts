@@ -80,3 +80,29 @@ test("the daemon imports neither certificate libraries nor the API server", () =
     ),
   ).toEqual([]);
 });
+
+/** Parts of libraries that take the square of some inputs, and the one place that gives them none of these. */
+const readers = [
+  {
+    names: /\b(?:parse|parseDocument|parseAllDocuments|Parser|Composer)\b|\*/,
+    of: "yaml",
+    by: ["src/core/text/kubernetes-yaml.ts"],
+  },
+  // Contents that give nothing cost it ten seconds a mebibyte: src/ignition/inflate.ts reads them.
+  { names: /\b\w*(?:unzip|unzlib|inflate|decompress)\w*\b|\*/i, of: "fflate", by: [] },
+] as const;
+
+test.for(readers)(
+  "what $of reads, others read by the place that sees to it [guards-imports-2]",
+  ({ names, of, by }) => {
+    const importing = new RegExp(`(?:^|\\n)import ([^;"]*?) from "${of}"`, "g");
+    const isReading = (text: string) => [...text.matchAll(importing)].some(([, imported = ""]) => names.test(imported));
+    expect(isReading(`import { gunzipSync, parse } from "${of}";\n`)).toBe(true);
+    expect(isReading(`import { stringify, gzipSync } from "${of}";\n`)).toBe(false);
+    expect(
+      sourceFiles()
+        .filter(({ text }) => isReading(text))
+        .map(({ path }) => path),
+    ).toEqual(by);
+  },
+);

@@ -1,5 +1,4 @@
 import { hostname } from "node:os";
-import { parseDocument } from "yaml";
 import { McoError } from "../../api/errors.ts";
 import { journals } from "../../api/names.ts";
 import {
@@ -9,6 +8,7 @@ import {
   tlsOfFlags,
   tlsOfProfile,
 } from "../../core/certificates/tls-profile.ts";
+import { kubernetesYaml } from "../../core/text/kubernetes-yaml.ts";
 import type { KubeClient } from "../../kube/kube-client.ts";
 import { readKubeconfig, serviceAccountFolder } from "../../kube/kubeconfig.ts";
 import { createBufferedJournal } from "../../kube/buffered-journal.ts";
@@ -262,11 +262,11 @@ async function profileIn(folder: string): Promise<TlsSecurityProfile | undefined
   const path = `${folder}/api-server/api-server.yaml`;
   const text = await systemFiles.readText(path);
   if (text === undefined) return undefined;
-  const document = parseDocument(text);
+  const document = kubernetesYaml(text);
   const value =
     document.errors.length > 0
       ? undefined
-      : (document.toJS({ maxAliasCount: 100 }) as {
+      : (document.toJS({ maxAliasCount: -1 }) as {
           readonly kind?: string;
           readonly spec?: { readonly tlsSecurityProfile?: TlsSecurityProfile };
         } | null);

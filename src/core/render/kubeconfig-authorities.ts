@@ -1,5 +1,6 @@
+import { isMap, isSeq } from "yaml";
 import { base64OfText } from "../text/base64-of-text.ts";
-import { isMap, isSeq, parseDocument } from "yaml";
+import { editableYaml } from "../text/kubernetes-yaml.ts";
 import { textOfBase64 } from "./base-configs.ts";
 import { certificatesOf } from "../certificates/certificate-facts.ts";
 
@@ -14,7 +15,7 @@ const field = ["cluster", "certificate-authority-data"] as const;
  */
 export function withAuthorities(kubeconfig: string, bundle: string): string | undefined {
   const wanted = certificatesOf(bundle).map(({ pem }) => pem);
-  const document = parseDocument(kubeconfig, { prettyErrors: false });
+  const document = editableYaml(kubeconfig);
   const clusters = document.errors.length > 0 ? undefined : document.get("clusters");
   if (wanted.length === 0 || !isSeq(clusters)) return undefined;
   let changed = false;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { kubernetesYaml, kubernetesYamlDocuments } from "./kubernetes-yaml.ts";
+import { kubernetesYaml, kubernetesYamlDocuments, lenientKubernetesYaml } from "./kubernetes-yaml.ts";
 
 test("a key that stands there twice is refused where it stands the second time [kubernetes-yaml-1]", () => {
   for (const text of ["a: 1\nb: 2\na: 3\n", "{a: 1, b: 2, a: 3}", 'a: 1\n"a": 2', "1: a\n'1': b"]) {
@@ -13,6 +13,17 @@ test("a document with many aliases is refused before they are looked up [kuberne
   const aliases = (count: number) => Array.from({ length: count }, (_, i) => `- &a${i} x\n- *a${i}`).join("\n");
   expect(kubernetesYaml(aliases(500)).errors).toEqual([]);
   expect(kubernetesYaml(aliases(5_000)).errors.map(({ message }) => message)).toEqual(["it has too many aliases"]);
+});
+
+test("an alias without an anchor before it, or within its own anchor, is refused as by kubectl [kubernetes-yaml-4]", () => {
+  for (const text of ["a: *x", "a: *x\nb: &x 1", "a: &x [*x]", "a: &x {b: *x}", "a: &x\n  b: *x\n"]) {
+    expect(kubernetesYaml(text).errors.map(({ message }) => message)).toEqual([
+      "Unresolved alias: no anchor stands before it",
+    ]);
+    expect(lenientKubernetesYaml(text)).toBeUndefined();
+  }
+  for (const text of ["a: &x 1\nb: *x", "- &x a\n- *x\n- &x {b: c}\n- *x", "a: &x\n  b: c\nd: *x", "[&x a,*x ]"])
+    expect(lenientKubernetesYaml(text)?.value, text).toBeDefined();
 });
 
 test("errors in a long line take time in proportion to it [kubernetes-yaml-3]", () => {

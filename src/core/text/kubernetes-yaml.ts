@@ -105,6 +105,22 @@ export function lenientKubernetesYaml(text: string): { readonly value: unknown }
   return { value: document.toJS({ maxAliasCount: -1 }) as unknown };
 }
 
+/**
+ * A document to change and to write again, with its comments, as YAML 1.2 has it: whoever wrote it reads it so. A key that
+ * stands there twice is among its `errors`.
+ */
+export function editableYaml(text: string): Document.Parsed {
+  const lineCounter = new LineCounter();
+  const document = parseDocument(text, { uniqueKeys: false, prettyErrors: false, lineCounter });
+  visit(document, {
+    Map: (_, map) => {
+      const second = repeatedKey(map);
+      if (second !== undefined) add(document, { at: second.range?.[0] ?? 0, message: repeated }, lineCounter);
+    },
+  });
+  return document;
+}
+
 /** All documents of a text; see {@link kubernetesYaml}. */
 export function kubernetesYamlDocuments(text: string, lineCounter = new LineCounter()): readonly Document.Parsed[] {
   const parsed = parseAllDocuments(text, { ...options, lineCounter });
@@ -228,14 +244,22 @@ function faultsOf(document: Document.Parsed): readonly Fault[] {
   if (explicit === true && version !== "1.1") refuse(0, `it is YAML ${version}, and Kubernetes reads 1.1`);
   const others = anchorsOfOthers(document);
   const references = { aliases: 0, anchors: 0 };
+  /** Where the nodes of anchors end. */
+  const ends = new Map<string, number>();
   visit(document, {
     Node: (key, node) => {
       const at = node.range?.[0] ?? 0;
-      if (isAlias(node)) references.aliases += 1;
+      if (isAlias(node)) {
+        references.aliases += 1;
+        if ((ends.get(node.source) ?? Infinity) > at) refuse(at, "Unresolved alias: no anchor stands before it");
+      }
       const isKey = key === "key";
       const { tag, anchor } = node as { readonly tag?: string; readonly anchor?: string };
       if (tag !== undefined && !sharedTags.has(tag)) refuse(at, "it has a tag that is not supported");
-      if (anchor !== undefined) references.anchors += 1;
+      if (anchor !== undefined) {
+        references.anchors += 1;
+        ends.set(anchor, node.range?.[1] ?? Infinity);
+      }
       if (anchor !== undefined && !/^[\w-]+$/.test(anchor))
         refuse(at, "an anchor has other characters than letters and digits");
       const problem = isScalar(node) ? problemOfScalar(node, isKey) : isKey ? "a key is no text" : undefined;
