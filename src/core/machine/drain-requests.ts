@@ -43,8 +43,7 @@ export const withdrawnDrain = (
 
 /** Whether the machine is drained for its daemon, or its uncordon is not answered yet. */
 export function isDrainedForDaemon(has: Readonly<Record<string, string>>): boolean {
-  const request = has[annotations.desiredDrain] ?? "";
-  return (
-    parseDrainRequest(request)?.verb === "drain" || (request !== "" && request !== has[annotations.lastAppliedDrain])
-  );
+  const request = has[annotations.desiredDrain];
+  const verb = parseDrainRequest(request)?.verb;
+  return verb === "drain" || (verb === "uncordon" && request !== has[annotations.lastAppliedDrain]);
 }

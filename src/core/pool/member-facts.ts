@@ -4,6 +4,7 @@ import { annotations, labels, machineConfigNodeConditions, nodeStates } from "..
 import { conditionOf } from "../../api/schema/object.ts";
 import { imageText, namedImage } from "../config/image-pair.ts";
 import { type Phase, phaseWordOf } from "../books/phase.ts";
+import { parseDrainRequest } from "../machine/drain-requests.ts";
 import { drainReasons, drainSkipped } from "./plan-drain.ts";
 import { type MachineRefusal, refusedTargetsOf } from "./quarantine.ts";
 import { clipText } from "../text/clip-text.ts";
@@ -96,7 +97,8 @@ export function memberFacts(node: Node, { machineConfigNode, daemonPod }: Compan
     kubeletReason: clipped(kubeletReason),
     cordoned:
       node.spec?.unschedulable !== true ? "no" : has[annotations.cordonedFor] === undefined ? "byOthers" : "byUs",
-    drainPending: request !== "" && has[annotations.lastAppliedDrain] !== request,
+    // Nobody answers what is no request.
+    drainPending: parseDrainRequest(request) !== undefined && has[annotations.lastAppliedDrain] !== request,
     phase,
     says: clipped(skipped?.why ?? message),
     saysReason: skipped === undefined ? reason : drainReasons.skipped,

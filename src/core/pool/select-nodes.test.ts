@@ -686,3 +686,22 @@ test("a canary whose Node has a note of a time that no calendar has stops no cho
   expect(selection.chosen).toEqual([{ node: "b", was: "healthy" }]);
   expect(selection.skipped).toMatchObject([{ node: "c", reason: "Canary" }]);
 });
+
+test.for([
+  ["drain-new", true],
+  ["uncordon-new", true],
+  ["2026-13-45T99:99:99Z", false],
+  ["", false],
+] as const)(
+  "a machine whose Node asks for %j waits for a drain or its end: %s [pool-select-nodes-8]",
+  ([request, isPending]) => {
+    const facts = memberFacts({
+      apiVersion: "v1",
+      kind: "Node",
+      metadata: { name: "a", annotations: { [annotations.desiredDrain]: request } },
+      spec: {},
+      status: {},
+    } as unknown as Parameters<typeof memberFacts>[0]);
+    expect(facts.drainPending).toBe(isPending);
+  },
+);
