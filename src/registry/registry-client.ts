@@ -7,7 +7,7 @@ import {
   type Ask,
   type RegistryClientOptions,
   RegistryExchange,
-  type RegistryResponse,
+  type RegistryAnswer,
   type Repository,
   codeIn,
   discard,
@@ -224,7 +224,7 @@ class DistributionClient implements RegistryClient {
     target: string,
     headers: Readonly<Record<string, string>>,
     signal: AbortSignal,
-  ): Promise<RegistryResponse> {
+  ): Promise<RegistryAnswer> {
     return this.#registry.exchange(
       repository,
       "pull",
@@ -233,7 +233,7 @@ class DistributionClient implements RegistryClient {
     );
   }
 
-  #pushed(repository: Repository, request: Ask, signal: AbortSignal): Promise<RegistryResponse> {
+  #pushed(repository: Repository, request: Ask, signal: AbortSignal): Promise<RegistryAnswer> {
     return this.#registry.exchange(repository, "pull,push", request, signal);
   }
 

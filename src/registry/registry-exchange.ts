@@ -55,7 +55,7 @@ export type Ask = Omit<WireRequest, "url" | "trust"> & {
 };
 
 /** An answer, and whether the registry itself gave it: what a redirect leads to, or a token service, is somebody else. */
-export interface RegistryResponse extends WireResponse {
+export interface RegistryAnswer extends WireResponse {
   readonly from: "registry" | "elsewhere";
 }
 
@@ -142,7 +142,7 @@ export class RegistryExchange {
     action: Action,
     { alsoPulls, ...request }: Ask,
     signal: AbortSignal,
-  ): Promise<RegistryResponse> {
+  ): Promise<RegistryAnswer> {
     const { host } = repository;
     const endpoint = await this.endpointOf(repository, signal);
     const scopes = [
@@ -296,7 +296,7 @@ export async function discard(response: WireResponse): Promise<Uint8Array> {
 
 /** What an answer refuses. The registry's own words are shown, of others the status and a code. */
 export async function refusalOf(
-  response: RegistryResponse,
+  response: RegistryAnswer,
   repository: Repository,
   action: Action,
   what: string,
