@@ -5,7 +5,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { readBelow } from "../ports/node/index.ts";
-import { readLayout } from "./read-layout.ts";
+import { hostPaths } from "../api/names.ts";
+import { tarOf } from "../../test/support/registry/tar-builder.ts";
+import { readLayout, withOwnLayer } from "./read-layout.ts";
 
 const digestOf = (bytes: string) => createHash("sha256").update(bytes).digest("hex");
 
@@ -125,4 +127,28 @@ test.for<{ title: string; attack: (folder: string, layer: string) => void; size?
   },
 ])("the push refuses $title [build-image-layout-1]", async ({ attack, size, problem }) => {
   expect(await readAfter(attack, size)).toMatch(problem);
+});
+
+/** The layers of a built image whose steps left these files, with the configuration's own one. */
+async function layersWith(...paths: readonly string[]): Promise<readonly string[]> {
+  const layers = ["base", ...paths].map((path) => ({
+    descriptor: { mediaType: "application/vnd.oci.image.layer.v1.tar", digest: path, size: 1 },
+    diffId: path,
+    async *open() {
+      yield tarOf({ path });
+    },
+  }));
+  const own = { bytes: new Uint8Array(1), diffId: "own", digest: "own" };
+  const built = { mediaType: "", config: {}, layers };
+  const made = await withOwnLayer(built, own, new Set(["base"]), new AbortController().signal);
+  return made.layers.map(({ diffId }) => diffId);
+}
+
+test("the layer with the configuration is replaced by the configuration's own [build-own-layer-1]", async () => {
+  const payload = hostPaths.payload.slice(1);
+  expect(await layersWith("usr/a", payload, "usr/b")).toEqual(["base", "usr/a", "own", "usr/b"]);
+});
+
+test("an image without the configuration's layer is refused [build-own-layer-2]", async () => {
+  await expect(layersWith("usr/a", "usr/b")).rejects.toMatchObject({ code: "MCO_BUILD_LAYER_MISSING" });
 });

@@ -14,6 +14,7 @@ import { type Layout, addressesOf, ports as clusterPorts, readRecord } from "../
 import { stockKernelArguments, stockOsImage, stockOsImageAt, writeStockOs } from "../cluster/stock-os.ts";
 import { askMachine, serveControl } from "../host/directory/control.ts";
 import { directoryMachine } from "../host/directory/directory-host.ts";
+import { machineFiles } from "../host/directory/machine-files.ts";
 import { machineMounts, resolveInRoot } from "../host/directory/root-folder.ts";
 import type { ObservedDeployment } from "../host/host.ts";
 import { findIgnition } from "../host/ignition/run-ignition.ts";
@@ -171,7 +172,7 @@ class Oneshots {
   /** Before the kubelet starts, completes the installation: image, kernel arguments, packages. */
   async completeFirstBoot(until: AbortSignal): Promise<void> {
     const { directory, clock } = this.#options;
-    if ((await systemFiles.stat(`${directory}/rootfs${hostPaths.encapsulated}`)) === undefined) return;
+    if (!(await machineFiles(directory).has(hostPaths.encapsulated))) return;
     const code = await this.#run(
       ["daemon", "firstboot-complete-machineconfig"],
       "firstboot.log",
@@ -293,7 +294,7 @@ class JoiningMachine implements ClusterEntry {
       ...parts.ports,
       nodeName: parts.name,
       address: parts.address,
-      files: filesOfMachine(parts.directory),
+      files: machineFiles(parts.directory),
       connect: (connection, reread) => this.#connect(connection, reread),
       clientCa: parts.clientCa,
       random: systemRandom,
@@ -346,15 +347,4 @@ function untilLater(clock: Clock, signal: AbortSignal): AbortSignal {
   const later = new AbortController();
   signal.addEventListener("abort", () => clock.after(lastWordsMs, () => later.abort(signal.reason)), { once: true });
   return later.signal;
-}
-
-/** The files of a machine in a folder, by the machine's own paths. */
-function filesOfMachine(directory: string): EnterOptions["files"] {
-  const at = (path: string) =>
-    path.startsWith("/var/") ? `${directory}/sysroot${path}` : `${directory}/rootfs${path}`;
-  return {
-    readText: (path) => systemFiles.readText(at(path)),
-    write: (path, contents, how) => systemFiles.write(at(path), contents, how),
-    remove: (path) => systemFiles.remove(at(path)),
-  };
 }

@@ -3,20 +3,12 @@ import { alsoShapes, unitsOfShape } from "../../test/support/also-shapes.ts";
 import type { HostEntry } from "./host.ts";
 import { emptyUnitModel, unitModel } from "./unit-model.ts";
 
-/** A machine whose units name each other, and how often its files were read. */
-function modelOf(shape: (typeof alsoShapes)[number], count: number) {
-  const units = unitsOfShape(shape, count);
-  const entries = new Map<string, HostEntry>(
-    units.map(({ name, contents }) => [
-      `/etc/systemd/system/${name}`,
-      { kind: "file", contents: new TextEncoder().encode(contents), mode: 0o644, uid: 0, gid: 0 },
-    ]),
-  );
-  let reads = 0;
-  const model = unitModel({
+/** A machine with these files. */
+const modelOver = (entries: Map<string, HostEntry>, onRead: () => void = () => undefined) =>
+  unitModel({
     files: {
       read: (path) => {
-        reads += 1;
+        onRead();
         return Promise.resolve(entries.get(path));
       },
       write: (writes) => {
@@ -34,6 +26,18 @@ function modelOf(shape: (typeof alsoShapes)[number], count: number) {
     store: () => Promise.resolve(),
     broken: () => Promise.resolve([]),
   });
+
+/** A machine whose units name each other, and how often its files were read. */
+function modelOf(shape: (typeof alsoShapes)[number], count: number) {
+  const units = unitsOfShape(shape, count);
+  const entries = new Map<string, HostEntry>(
+    units.map(({ name, contents }) => [
+      `/etc/systemd/system/${name}`,
+      { kind: "file", contents: new TextEncoder().encode(contents), mode: 0o644, uid: 0, gid: 0 },
+    ]),
+  );
+  let reads = 0;
+  const model = modelOver(entries, () => (reads += 1));
   return { model, names: units.map(({ name }) => name), entries, reads: () => reads };
 }
 
@@ -53,3 +57,47 @@ test.for(alsoShapes)(
     expect(await readsOf(80)).toBeLessThan(2.5 * (await readsOf(40)));
   },
 );
+
+/** Whether presets of a machine enable a unit of this name. */
+async function isPresetEnabled(lines: string, name: string): Promise<boolean> {
+  const contents = { "/etc/systemd/system-preset/20-x.preset": lines, [`/etc/systemd/system/${name}`]: wanted };
+  const entries = new Map<string, HostEntry>(
+    Object.entries(contents).map(([path, text]) => [
+      path,
+      { kind: "file", contents: new TextEncoder().encode(text), mode: 0o644, uid: 0, gid: 0 },
+    ]),
+  );
+  const model = modelOver(entries);
+  await model.preset(name, new AbortController().signal);
+  return [...entries.values()].some(({ kind }) => kind === "link");
+}
+
+const wanted = "[Install]\nWantedBy=multi-user.target\n";
+
+test.for<[pattern: string, name: string, isLike: boolean]>([
+  ["a.service", "a.service", true],
+  ["a.service", "b.service", false],
+  ["a.b.service", "axb.service", false],
+  ["*", "a.service", true],
+  ["a*.service", "a.service", true],
+  ["a*.service", "abc.service", true],
+  ["a*.service", "b.service", false],
+  ["*b*.service", "abc.service", true],
+  ["*b*c*.service", "acb.service", false],
+  ["?.service", "a.service", true],
+  ["?.service", "ab.service", false],
+  ["*?b.service", "ab.service", true],
+  ["*?b.service", "b.service", false],
+  ["ab*ba.service", "aba.service", false],
+  ["**a**.service", "bab.service", true],
+])("a preset's pattern %s and the unit %s [host-unit-model-2]", async ([pattern, name, isLike]) => {
+  expect(await isPresetEnabled(`disable ${pattern}\nenable *\n`, name)).toBe(!isLike);
+});
+
+test("a preset's pattern of many stars takes little time [host-unit-model-3]", async () => {
+  const name = `${"a".repeat(200)}.service`;
+  const began = process.cpuUsage();
+  expect(await isPresetEnabled(`disable ${"*a".repeat(5)}*b\n`, name)).toBe(true);
+  expect(await isPresetEnabled(`disable ${"*".repeat(1_000_000)}.service\n`, name)).toBe(false);
+  expect(process.cpuUsage(began).user / 1e6).toBeLessThan(2);
+});

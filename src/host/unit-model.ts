@@ -120,14 +120,30 @@ async function dropinsBelow(
 const isWantedBy = ({ path }: InstallLink, name: string): boolean =>
   path.endsWith(`/${name}`) && /\.(wants|requires)\/[^/]+$/.test(path);
 
-/** Whether a name is like a pattern of glob(7) with `*` and `?`. */
-const isLike = (pattern: string, name: string): boolean =>
-  new RegExp(
-    `^${pattern
-      .replaceAll(/[.+^${}()|[\]\\]/g, "\\$&")
-      .replaceAll("*", ".*")
-      .replaceAll("?", ".")}$`,
-  ).test(name);
+/**
+ * Whether a name is like a pattern of glob(7) with `*` and `?`. Each part between two stars counts where it is found first,
+ * so that the time is in proportion to both lengths, and patterns that need more characters are not looked at.
+ */
+function isLike(pattern: string, name: string): boolean {
+  const [first = "", ...parts] = pattern.split(/\*+/);
+  const last = parts.pop();
+  const needed = first.length + parts.reduce((sum, part) => sum + part.length, 0) + (last?.length ?? 0);
+  if (needed > name.length || !isPartAt(first, name, 0)) return false;
+  if (last === undefined) return first.length === name.length;
+  const end = name.length - last.length;
+  let at = first.length;
+  for (const part of parts) {
+    while (at + part.length <= end && !isPartAt(part, name, at)) at += 1;
+    at += part.length;
+  }
+  return at <= end && isPartAt(last, name, end);
+}
+
+function isPartAt(part: string, name: string, at: number): boolean {
+  for (let index = 0; index < part.length; index += 1)
+    if (part[index] !== "?" && part[index] !== name[at + index]) return false;
+  return true;
+}
 
 export interface UnitModel extends HostUnits {
   /** As at the first boot of a machine: every unit that the OS ships gets what its presets say. */

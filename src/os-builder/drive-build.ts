@@ -8,6 +8,7 @@ import { timestampOf } from "../api/schema/object.ts";
 import {
   type BuildFailure,
   type FailureClass,
+  boundedFailure,
   classifyImageError,
   failureClasses,
 } from "../core/build/build-failures.ts";
@@ -512,10 +513,12 @@ async function follow(build: MachineOSBuild, drive: DriveContext): Promise<NextP
 /** Notes a failure of the present attempt and what follows from it, and does that. */
 export async function failAttempt(
   build: MachineOSBuild,
-  failure: BuildFailure,
+  unbounded: BuildFailure,
   drive: DriveContext,
 ): Promise<NextPassMs> {
   const { context } = drive;
+  // It goes into an annotation, and images and registries have a part in its text.
+  const failure = boundedFailure(unbounded);
   const { caches, clock, random } = context;
   const attempt = attemptOf(build);
   const pool = caches.of(MachineConfigPool).get(poolOfBuild(build));

@@ -5,6 +5,7 @@ import { classifyImageError } from "../core/build/build-failures.ts";
 import type { Images } from "./images.ts";
 import type { ContentMode } from "../core/config/node-config.ts";
 import { defined } from "../api/schema/defined.ts";
+import { clipText } from "../core/text/clip-text.ts";
 
 export type Verification =
   | { readonly verdict: "good"; readonly facts: VerifiedImage }
@@ -24,6 +25,9 @@ export interface VerifiedImage {
 /** Each of these marks an image as bootable. */
 const bootable = ["ostree.bootable", "containers.bootc"] as const;
 const kernelLabels = ["ostree.linux", "coreos.linux"] as const;
+
+/** What is shown of a text that an image brings: a label may be as large as a manifest. */
+const mostShown = 256;
 
 const failed = (cause: string): Verification => ({
   verdict: "failed",
@@ -61,20 +65,23 @@ export async function verifyImage(
   if (found.is === "denied") return failed(`nodes may not pull ${image}: ${found.problem}`);
   if (found.is !== "image") return failed(`the registry does not have ${image}`);
   if (found.architecture !== expected.architecture)
-    return failed(`the image is for ${found.architecture}, and the nodes are ${expected.architecture}`);
+    return failed(
+      `the image is for ${clipText(found.architecture, mostShown)}, and the nodes are ${expected.architecture}`,
+    );
   const says = (label: string) => found.labels[label] ?? "";
+  const shown = (label: string) => clipText(says(label), mostShown);
   if (says(imageLabels.content) !== expected.mode)
     return failed(
-      `the image says ${imageLabels.content}=${says(imageLabels.content)}, and ${expected.mode} was to be built`,
+      `the image says ${imageLabels.content}=${shown(imageLabels.content)}, and ${expected.mode} was to be built`,
     );
   if (says(imageLabels.baseDigest) !== expected.baseDigest)
-    return failed(`the image stands on ${says(imageLabels.baseDigest)}, and ${expected.baseDigest} was asked for`);
+    return failed(`the image stands on ${shown(imageLabels.baseDigest)}, and ${expected.baseDigest} was asked for`);
   if (expected.base !== undefined && !bootable.some((label) => says(label) !== "")) {
     const base = await nodes.inspect(expected.base, signal).catch(() => undefined);
     if (base?.is === "image" && bootable.some((label) => (base.labels[label] ?? "") !== ""))
       return failed("the image does not say any more that it can be booted, as its base does");
   }
-  const kernel = kernelLabels.map(says).find((version) => version !== "");
+  const kernel = kernelLabels.map(shown).find((version) => version !== "");
   return {
     verdict: "good",
     facts: {

@@ -1,5 +1,11 @@
 import { describe, expect, test } from "vitest";
-import { type BuiltEntry, gzippedLayer, tarOf, zstdLayer } from "../../test/support/registry/tar-builder.ts";
+import {
+  type BuiltEntry,
+  gzippedLayer,
+  tarOf,
+  windowedLayer,
+  zstdLayer,
+} from "../../test/support/registry/tar-builder.ts";
 import { ownerIdsOf } from "./owner-ids.ts";
 import { readImageFiles } from "./read-image-files.ts";
 import { digestOf } from "./registry-client.ts";
@@ -152,10 +158,50 @@ describe("files of an image", () => {
         yield bytes;
       };
       const layers = Array.from({ length: count }, () => layer);
-      return readImageFiles(layers, open, ["/etc/passwd"], never, "contents", 3 * 1024 * 1024);
+      return readImageFiles(layers, open, ["/etc/passwd"], never, "contents", {
+        unpackedBytes: 3 * 1024 * 1024,
+        entries: 10,
+      });
     };
     expect(await readWith(2)).toEqual(new Map());
     await expect(readWith(512)).rejects.toMatchObject({ code: "MCO_IMAGE_INVALID", facts: { limitBytes: 3_145_728 } });
+  });
+
+  test("empty files are counted, of all layers together [read-image-files-3]", async () => {
+    const { bytes } = gzippedLayer(...Array.from({ length: 20 }, (_, index) => ({ path: `usr/${index}` })));
+    const layer = {
+      mediaType: "",
+      digest: digestOf(bytes),
+      sizeBytes: bytes.length,
+      annotations: {},
+      compression: "gzip",
+    } as const;
+    const readWith = (entries: number) => {
+      const open = async function* () {
+        yield bytes;
+      };
+      return readImageFiles([layer, layer], open, ["/etc/passwd"], never, "contents", {
+        unpackedBytes: 1024 * 1024,
+        entries,
+      });
+    };
+    expect(await readWith(40)).toEqual(new Map());
+    await expect(readWith(39)).rejects.toMatchObject({
+      code: "MCO_IMAGE_INVALID",
+      facts: { problem: "its layers have too many entries", limit: 39 },
+    });
+  });
+
+  test("a layer that takes too much memory to decompress is refused [read-image-files-4]", async () => {
+    const readWith = async (windowLog: number) => {
+      const { bytes } = await windowedLayer(windowLog, passwd("root"));
+      return read([[]], ["/etc/passwd"], () => ({ bytes, compression: "zstd" }));
+    };
+    expect((await readWith(25)).files).toEqual({ "/etc/passwd": "root" });
+    await expect(readWith(27)).rejects.toMatchObject({
+      code: "MCO_IMAGE_INVALID",
+      facts: { problem: "a layer takes too much memory to decompress" },
+    });
   });
 
   test("a file that is too large is refused", async () => {

@@ -1,17 +1,17 @@
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import { createGunzip, createZstdDecompress } from "node:zlib";
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex } from "@noble/hashes/utils.js";
 import { McoError } from "../api/errors.ts";
 import { withoutEnd } from "../core/text/without-end.ts";
+import { decompressionFailure, decompressor } from "./decompress.ts";
 import { type Compression, type Descriptor, invalidImage } from "./manifest.ts";
 import { readTar } from "./tar.ts";
 
 type Layer = Descriptor & { readonly compression: Compression };
 
-/** Bounds of one call: a file, all files, and what its layers together may be when they are unpacked. */
-const limits = { fileBytes: 1024 * 1024, paths: 64, unpackedBytes: 32 * 1024 ** 3 } as const;
+/** Bounds of one call: a file, all files, what its layers together may be when they are unpacked, and their entries. */
+const limits = { fileBytes: 1024 * 1024, paths: 64, unpackedBytes: 32 * 1024 ** 3, entries: 1_000_000 } as const;
 
 const whiteout = ".wh.";
 
@@ -28,7 +28,7 @@ type Finding =
  *
  * @param open the compressed bytes of a layer.
  * @param how `presence`: files of any size, as empty contents.
- * @param mostBytes that are unpacked in all.
+ * @param most bytes that are unpacked, and entries that are looked at, in all.
  * @throws McoError `MCO_IMAGE_INVALID`, `MCO_IMAGE_DIGEST_MISMATCH`, or what `open` throws.
  */
 export async function readImageFiles(
@@ -37,20 +37,23 @@ export async function readImageFiles(
   paths: readonly string[],
   signal: AbortSignal,
   how: "contents" | "presence" = "contents",
-  mostBytes: number = limits.unpackedBytes,
+  most: { readonly unpackedBytes: number; readonly entries: number } = limits,
 ): Promise<ReadonlyMap<string, Uint8Array>> {
   if (paths.length > limits.paths) throw new Error(`bug: ${paths.length} files are asked for at once`);
   const files = new Map<string, Uint8Array>();
   const wanted = new Set(paths.map((path) => path.replace(/^\/+/, "")));
-  const bounded = boundedTo(mostBytes);
+  const bounded = boundedTo(most.unpackedBytes);
+  const countEntry = entriesUpTo(most.entries);
   for (const layer of layers.toReversed()) {
     if (wanted.size === 0) break;
-    const found = await lookIn(layer, open, wanted, signal, how, bounded);
+    const found = await lookIn(layer, open, wanted, signal, how, bounded, countEntry);
     const links = new Set(
       [...found.values()].flatMap((finding) => (finding.is === "hardLink" ? [finding.target] : [])),
     );
     const targets =
-      links.size === 0 ? new Map<string, Finding>() : await lookIn(layer, open, links, signal, how, bounded);
+      links.size === 0
+        ? new Map<string, Finding>()
+        : await lookIn(layer, open, links, signal, how, bounded, countEntry);
     for (const [path, finding] of found) {
       wanted.delete(path);
       const file = finding.is === "hardLink" ? targets.get(finding.target) : finding;
@@ -67,6 +70,7 @@ async function lookIn(
   signal: AbortSignal,
   how: "contents" | "presence",
   bounded: ReturnType<typeof boundedTo>,
+  countEntry: () => void,
 ): Promise<ReadonlyMap<string, Finding>> {
   const found = new Map<string, Finding>();
   const hash = sha256.create();
@@ -78,6 +82,7 @@ async function lookIn(
   };
   const look = async (chunks: AsyncIterable<Uint8Array>) => {
     for await (const entry of readTar(bounded(chunks))) {
+      countEntry();
       const path = withoutEnd(entry.path.replace(/^(\.?\/)+/, ""), "/");
       const name = path.slice(path.lastIndexOf("/") + 1);
       const folder = path.slice(0, Math.max(0, path.lastIndexOf("/")));
@@ -109,14 +114,10 @@ async function lookIn(
   const source = Readable.from(hashed(open(layer, signal)), { objectMode: false });
   try {
     if (layer.compression === "none") await pipeline(source, look, { signal });
-    else
-      await pipeline(source, layer.compression === "gzip" ? createGunzip() : createZstdDecompress(), look, { signal });
+    else await pipeline(source, decompressor(layer.compression), look, { signal });
   } catch (error) {
     signal.throwIfAborted();
-    const code = error instanceof Error && "code" in error ? String(error.code) : "";
-    if (!(error instanceof McoError) && /^(Z_|ZSTD_|ERR_ZSTD|ERR_ZLIB|ERR_BUFFER_TOO_LARGE)/.test(code))
-      throw invalidImage("a layer is not compressed as its manifest says", { digest: layer.digest, reason: code });
-    throw error;
+    throw decompressionFailure(error, layer.digest) ?? error;
   }
   const digest = `sha256:${bytesToHex(hash.digest())}`;
   if (digest !== layer.digest)
@@ -138,6 +139,15 @@ function boundedTo(mostBytes: number): (chunks: AsyncIterable<Uint8Array>) => As
         throw invalidImage("its layers are too large when they are unpacked", { limitBytes: mostBytes });
       yield chunk;
     }
+  };
+}
+
+/** Refuses the entry after so many, of all layers together: each takes some time, and few bytes when it is compressed. */
+function entriesUpTo(most: number): () => void {
+  let entries = 0;
+  return () => {
+    entries += 1;
+    if (entries > most) throw invalidImage("its layers have too many entries", { limit: most });
   };
 }
 

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import type { McoError } from "../api/errors.ts";
 import { systemClock } from "../ports/node/index.ts";
 import { parseAuthFile } from "./auth-file.ts";
 import { registryClient } from "./registry-client.ts";
@@ -171,4 +172,32 @@ test("a registry that redirects uploads elsewhere gets no blob", async () => {
     code: "MCO_IMAGE_UNREACHABLE",
   });
   expect(asked.map(({ method }) => method)).toEqual(["POST"]);
+});
+
+test.for<[title: string, answer: (request: WireRequest) => Answer, shown: string | undefined]>([
+  ["the registry", () => ({ status: 400, body: "the quota is used up" }), "the quota is used up"],
+  [
+    "its token service",
+    (request) =>
+      request.url.pathname === "/token"
+        ? { status: 400, body: "a secret of the cluster's network" }
+        : bearer(request, "https://inside.example.com/token"),
+    undefined,
+  ],
+  [
+    "what it redirects to",
+    ({ url }) =>
+      url.host === "inside.example.com"
+        ? { status: 400, body: "a secret of the cluster's network" }
+        : { status: 307, headers: { location: "https://inside.example.com/" } },
+    undefined,
+  ],
+])("words of a refusal are shown where the registry says them: %s [registry-client-1]", async ([, answer, shown]) => {
+  const { client: at } = client({}, answer);
+  const failed: unknown = await at
+    .hasBlob(repository, `sha256:${"a".repeat(64)}`, never)
+    .catch((error: unknown) => error);
+  expect(failed).toMatchObject({ facts: { status: 400, action: "push" } });
+  expect(JSON.stringify(failed)).not.toContain("secret");
+  expect((failed as McoError).facts["problem"]).toBe(shown);
 });

@@ -7,6 +7,7 @@ import {
   type Ask,
   type RegistryClientOptions,
   RegistryExchange,
+  type RegistryAnswer,
   type Repository,
   codeIn,
   discard,
@@ -14,7 +15,7 @@ import {
   refusalOf,
   unreachable,
 } from "./registry-exchange.ts";
-import type { StreamedBody, WireResponse } from "./wire.ts";
+import type { StreamedBody } from "./wire.ts";
 
 export type { RegistryClientOptions, Repository } from "./registry-exchange.ts";
 
@@ -223,7 +224,7 @@ class DistributionClient implements RegistryClient {
     target: string,
     headers: Readonly<Record<string, string>>,
     signal: AbortSignal,
-  ): Promise<WireResponse> {
+  ): Promise<RegistryAnswer> {
     return this.#registry.exchange(
       repository,
       "pull",
@@ -232,7 +233,7 @@ class DistributionClient implements RegistryClient {
     );
   }
 
-  #pushed(repository: Repository, request: Ask, signal: AbortSignal): Promise<WireResponse> {
+  #pushed(repository: Repository, request: Ask, signal: AbortSignal): Promise<RegistryAnswer> {
     return this.#registry.exchange(repository, "pull,push", request, signal);
   }
 

@@ -54,6 +54,11 @@ export type Ask = Omit<WireRequest, "url" | "trust"> & {
   readonly alsoPulls?: string;
 };
 
+/** An answer, and whether the registry itself gave it: what a redirect leads to, or a token service, is somebody else. */
+export interface RegistryAnswer extends WireResponse {
+  readonly from: "registry" | "elsewhere";
+}
+
 /** What a registry accepted as an answer to its challenge. */
 interface Authorization {
   readonly value: string;
@@ -137,7 +142,7 @@ export class RegistryExchange {
     action: Action,
     { alsoPulls, ...request }: Ask,
     signal: AbortSignal,
-  ): Promise<WireResponse> {
+  ): Promise<RegistryAnswer> {
     const { host } = repository;
     const endpoint = await this.endpointOf(repository, signal);
     const scopes = [
@@ -151,7 +156,7 @@ export class RegistryExchange {
         known !== undefined && known.untilMs > this.#options.clock.monotonic() ? known.value : undefined;
       const { response, home } = await this.#follow(endpoint, request, authorization, signal);
       // Do not answer the challenge of a redirect's target: the credentials are for the registry only.
-      if (response.status !== 401 || asked || !home) return response;
+      if (response.status !== 401 || asked || !home) return { ...response, from: home ? "registry" : "elsewhere" };
       const challenge = response.headers["www-authenticate"] ?? "";
       await discard(response);
       this.#authorizations.set(key, await this.#answer(repository, endpoint, action, scopes, challenge, host, signal));
@@ -237,7 +242,7 @@ export class RegistryExchange {
       unverified: endpoint.trust.unverified,
     };
     const response = await this.#send(tokenRequest(url, trust, scopes, service, credentials), signal);
-    if (response.status !== 200) throw await refusalOf(response, repository, action, "token");
+    if (response.status !== 200) throw await refusalOf({ ...response, from: "elsewhere" }, repository, action, "token");
     const began = this.#options.clock.monotonic();
     const { value, seconds } = tokenIn(await readBody(response, maxTokenBytes, "the token", url.host), url.host);
     return { value: `Bearer ${value}`, untilMs: began + seconds * 900 };
@@ -289,8 +294,9 @@ export async function discard(response: WireResponse): Promise<Uint8Array> {
   return Buffer.concat(kept);
 }
 
+/** What an answer refuses. The registry's own words are shown, of others the status and a code. */
 export async function refusalOf(
-  response: WireResponse,
+  response: RegistryAnswer,
   repository: Repository,
   action: Action,
   what: string,
@@ -305,7 +311,7 @@ export async function refusalOf(
     what,
     status,
     ...codeIn(body),
-    ...(doing === "pull" ? {} : textIn(body)),
+    ...(doing === "pull" || response.from === "elsewhere" ? {} : textIn(body)),
   };
   if (status === 401 || status === 403) return new McoError("MCO_IMAGE_UNAUTHORIZED", { ...facts, retryable: false });
   if (status === 404) return new McoError("MCO_IMAGE_ABSENT", { ...facts, retryable: false });

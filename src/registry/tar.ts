@@ -18,6 +18,8 @@ const blockBytes = 512;
 /** A long name, or the headers of one entry. */
 const maxExtraBytes = 1024 * 1024;
 const maxPathLength = 4096;
+/** Headers before an entry that belong to it: other writers make four at most. */
+const maxHeaders = 16;
 
 const kinds: Readonly<Record<string, TarEntry["kind"]>> = {
   "0": "file",
@@ -101,6 +103,7 @@ const plain: Extended = { records: undefined, name: undefined, target: undefined
 export async function* readTar(stream: AsyncIterable<Uint8Array>): AsyncGenerator<TarEntry> {
   const portions = new Portions(stream);
   let before = plain;
+  let headers = 0;
   for (;;) {
     const header = await portions.exactly(blockBytes);
     if (header === undefined) return;
@@ -110,11 +113,14 @@ export async function* readTar(stream: AsyncIterable<Uint8Array>): AsyncGenerato
     const type = String.fromCharCode(header[156] ?? 0);
     const declared = numberIn(header, 124, 12);
     if (type === "x" || type === "g" || type === "L" || type === "K") {
+      headers += 1;
+      if (headers > maxHeaders) throw broken("an entry has too many headers");
       before = withHeader(before, type, await extraIn(portions, declared));
       continue;
     }
     const { entry, sizeBytes } = entryIn(header, type, declared, before);
     before = plain;
+    headers = 0;
     const body = bodyOf(portions, sizeBytes);
     yield { ...entry, sizeBytes, contents: body.chunks() };
     await portions.skip(body.left() + paddingOf(sizeBytes));

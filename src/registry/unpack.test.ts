@@ -4,7 +4,14 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { type UnpackLimits, unpackLayers } from "./node/unpack-layers.ts";
 import { failure, sha256Of, temporaryFolder } from "../../test/support/registry/pull-harness.ts";
-import { type BuiltEntry, gzippedLayer, tarOf, zstdLayer } from "../../test/support/registry/tar-builder.ts";
+import {
+  type BuiltEntry,
+  gzippedLayer,
+  paxHeader,
+  tarOf,
+  windowedLayer,
+  zstdLayer,
+} from "../../test/support/registry/tar-builder.ts";
 
 type Layer = { readonly bytes: Uint8Array; readonly plain?: Uint8Array; readonly mediaType?: string };
 
@@ -328,6 +335,74 @@ describe("hostile layers", () => {
     },
   ])("$title", async ({ layers, tree }) => {
     expect(await listing(await unpack(layers))).toEqual(tree);
+  });
+
+  test.for<[title: string, layer: readonly BuiltEntry[], path: string]>([
+    ["a link", [link("usr", "/home/alice")], "usr"],
+    ["a link that climbs", [link("usr", "../outside")], "usr"],
+    ["a file", [file("usr")], "usr"],
+    ["a file in place of /etc", [folder("usr"), file("etc")], "usr/etc"],
+  ])("an image whose folders of the system are none is refused: %s [registry-unpack-1]", async ([, layer, path]) => {
+    expect(await failure(unpack([layer]))).toMatchObject({
+      code: "MCO_IMAGE_INVALID",
+      problem: `its /${path} is no folder`,
+      retryable: false,
+    });
+  });
+
+  test("a link in place of a folder of the system that a higher layer replaces is no fault [registry-unpack-2]", async () => {
+    expect(await listing(await unpack([[link("usr", "/home/alice")], [file("usr/a", "1")]]))).toEqual({
+      "usr/": "",
+      "usr/a": "1",
+    });
+  });
+
+  test.for<[title: string, layer: readonly BuiltEntry[], problem: string]>([
+    ["an owner", [paxHeader("uid", "5000000000"), file("usr/a")], "an owner of a layer is none of Linux"],
+    ["a group", [paxHeader("gid", "5000000000"), folder("usr/a")], "an owner of a layer is none of Linux"],
+    // For chown(2) it means that the owner stays.
+    ["no owner", [paxHeader("uid", "4294967295"), file("usr/a")], "an owner of a layer is none of Linux"],
+    ["a name", [paxHeader("path", `usr/${"n".repeat(300)}`), file("usr/a")], "a path of a layer is too long"],
+    [
+      "headers",
+      [...Array.from({ length: 20 }, () => ({ path: "pax", type: "g", contents: "6 a=b\n" })), file("usr/a")],
+      "an entry has too many headers",
+    ],
+  ])("what no file system takes is a fault of the image: %s [registry-unpack-3]", async ([, layer, problem]) => {
+    expect(await failure(unpack([layer]))).toMatchObject({
+      code: "MCO_IMAGE_INVALID",
+      problem: expect.stringContaining(problem) as string,
+      retryable: false,
+    });
+  });
+
+  test("a layer takes the memory to decompress that container engines write, and no more [registry-unpack-4]", async () => {
+    expect(await listing(await unpack([await windowedLayer(25, file("usr/a", "1"))]))).toEqual({
+      "usr/": "",
+      "usr/a": "1",
+    });
+    expect(await failure(unpack([await windowedLayer(26, file("usr/a", "1"))]))).toMatchObject({
+      code: "MCO_IMAGE_INVALID",
+      problem: "a layer takes too much memory to decompress",
+      limitBytes: 32 * 1024 * 1024,
+    });
+  });
+
+  test("folders that no entry names count as entries do [registry-unpack-5]", async () => {
+    expect(
+      await failure(unpack([[file("a/b/c/d"), file("e/f/g/h")]], { entries: 5, totalBytes: 50_000 })),
+    ).toMatchObject({ problem: "its layers have too many entries" });
+  });
+
+  test("what was in a replaced folder is forgotten [registry-unpack-6]", async () => {
+    const owned = (path: string) => file(path, "1", { mode: 0o4711, uid: nobody });
+    const { tree, owed } = await unpacked([
+      [owned("usr/d/e/f"), owned("usr/d2")],
+      [file("usr/d", "2")],
+      [file("usr/d2", "2"), folder("usr/d/e")],
+    ]);
+    expect(await listing(tree)).toEqual({ "usr/": "", "usr/d/": "", "usr/d/e/": "", "usr/d2": "2" });
+    expect(Object.keys(owed).filter((path) => path.startsWith("usr/d"))).toEqual([]);
   });
 
   test("a layer whose content differs from its config is refused", async () => {

@@ -23,6 +23,7 @@ import { placeLifeMs } from "../../src/core/join/judge-csr.ts";
 import { completeFirstBoot } from "../../src/daemon/first-boot.ts";
 import { directoryHost, directoryMachine } from "../../src/host/directory/directory-host.ts";
 import { systemDisk } from "../../src/host/directory/disk.ts";
+import { machineFiles } from "../../src/host/directory/machine-files.ts";
 import type { ControlHandler } from "../../src/host/host.ts";
 import { findIgnition } from "../../src/host/ignition/run-ignition.ts";
 import { encodeDataUrl } from "../../src/ignition/index.ts";
@@ -324,19 +325,11 @@ export async function joinHarness(options: { readonly ignition: "real" | "ours" 
         told.push(`${state}: ${reason}`);
         onReport(state);
       };
-    const at = (path: string) =>
-      path.startsWith("/var/") ? `${directory}/sysroot${path}` : `${directory}/rootfs${path}`;
-    const files = {
-      readText: (path: string) => systemFiles.readText(at(path)),
-      write: (path: string, contents: string | Uint8Array, how?: { mode?: number }) =>
-        ownFiles.write(at(path), contents, how),
-      remove: (path: string) => ownFiles.remove(at(path)),
-    };
     const entering = {
       ...ports,
       nodeName: "worker-9",
       address: addresses.host(9),
-      files,
+      files: machineFiles(directory, disk),
       connect,
       clientCa: authority.certificate,
     };

@@ -117,7 +117,6 @@ async function machine(maxPods: number) {
           address: "127.0.0.1",
           taints: [],
           architecture: "amd64",
-          hostRoot: join(folder, "host"),
           podsFolder: join(folder, "pods"),
           program: ["mco"],
           environment: {},

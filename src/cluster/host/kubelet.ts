@@ -36,8 +36,6 @@ const logLimits: ListenLimits = {
 
 export interface KubeletOptions extends Omit<PodWorkerOptions, "kube" | "hostAddress">, NodeFacts {
   readonly files: Files;
-  /** Folder that stands for `/` of the machine. */
-  readonly hostRoot: string;
   /** Certificate of its log server, once its Node identifies the machine. */
   readonly serving: (kube: KubeClient, signal: AbortSignal) => Promise<TlsFiles>;
   readonly listen: Listen;
@@ -149,8 +147,11 @@ export class Kubelet {
 
   /** A machine in a folder runs without a configuration too, and with one that a kubelet would refuse. */
   async #readConfiguration(): Promise<void> {
-    const { files, hostRoot, log } = this.#options;
-    const text = await files.readText(`${hostRoot}${kubeletConfPath}`).catch(() => undefined);
+    const { files, locate, log } = this.#options;
+    const text = await locate
+      .onMachine(kubeletConfPath)
+      .then((path) => files.readText(path))
+      .catch(() => undefined);
     this.#configured = text === undefined ? undefined : nodeSettings(text);
     if (text !== undefined && this.#configured === undefined)
       log.warn({ file: kubeletConfPath }, "a kubelet would not start with its configuration; the defaults count");

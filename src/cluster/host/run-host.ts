@@ -239,8 +239,7 @@ class RunningMachine {
 
   /** The machine is a member from here on, whatever its power does. */
   #become(kube: KubeClient): Kubelet {
-    const { directory } = this.#options;
-    const folders = { hostRoot: `${directory}/rootfs`, podsFolder: podsFolderOf(this.#options) };
+    const folders = { podsFolder: podsFolderOf(this.#options) };
     const power = { isOn: () => this.#power === "on", bootId: () => this.#bootId };
     const kubelet = new Kubelet({ ...this.#options, ...folders, starts: new Map() }, kube, power, this.#signal);
     this.#background.push(kubelet.run());

@@ -27,6 +27,7 @@ import {
   unlinkBoth,
 } from "./durable-writes.ts";
 import { type Gift, realOwners, recordedOwners } from "./ownership.ts";
+import { podImageFolder } from "./pod-images.ts";
 import { pullSettings, type PullSettings } from "./pull-settings.ts";
 import { rootAccounts } from "./root-accounts.ts";
 import { rootBooks } from "./root-books.ts";
@@ -179,6 +180,18 @@ export function directoryHost(options: DirectoryHostOptions): Host {
   };
 }
 
+/** Folders of a deployment in which its machine has something made. */
+const ownFolders = ["usr", "etc", "var", "usr/etc"] as const;
+
+/** @throws McoError `MCO_IMAGE_INVALID`: what would be made in one of these folders, would be made elsewhere. */
+async function refuseForeignTree(tree: string, image: string): Promise<void> {
+  for (const path of ownFolders) {
+    const stat = await statIfThere(join(tree, path));
+    if (stat?.isDirectory() === false)
+      throw new McoError("MCO_IMAGE_INVALID", { image, problem: `its /${path} is no folder`, retryable: false });
+  }
+}
+
 const rollbackOf = ({ booted, deployments }: DirectoryState) =>
   Object.entries(deployments).find(([id]) => id !== booted);
 
@@ -238,14 +251,17 @@ export function directoryMachine(
   async function makeDeployment(id: string, deployment: ObservedDeployment): Promise<void> {
     const target = join(deployFolder, id);
     await ensureFolder(disk, deployFolder, 0o755);
-    await copyTree(disk, await images.treeOf(deployment.image, never), target);
+    const tree = await images.treeOf(deployment.image, never);
+    await refuseForeignTree(tree, deployment.image);
+    await copyTree(disk, tree, target);
     const gifts: Gift[] = [];
     for (const [path, own] of Object.entries((await images.ownersIn?.(deployment.image)) ?? {})) {
       const at = join(target, path);
-      gifts.push({ at, as: at, kind: (await lstat(at)).isDirectory() ? "folder" : "file", own });
+      const { isFolder } = await parts.hold(at, async (held) => ({ isFolder: (await lstat(held)).isDirectory() }));
+      gifts.push({ at, as: at, kind: isFolder ? "folder" : "file", own });
     }
     await parts.owners.give(gifts);
-    await eachOf(gifts, ({ at }) => disk.sync(at));
+    await eachOf(gifts, ({ at }) => parts.heldDisk.sync(at));
     const links = [
       ["var", "../../var"],
       ["run", "../../run"],
@@ -254,7 +270,8 @@ export function directoryMachine(
       ),
     ] as const;
     for (const [link, to] of links) {
-      if ((await statIfThere(join(target, link))) === undefined) await disk.symlink(to, join(target, link));
+      const at = join(target, link);
+      if ((await parts.hold(at, statIfThere)) === undefined) await parts.heldDisk.symlink(to, at);
     }
     await disk.sync(target);
     await disk.sync(deployFolder);
@@ -262,8 +279,8 @@ export function directoryMachine(
 
   async function treeEntries(folder: string): Promise<Map<string, HostEntry>> {
     const entries = new Map<string, HostEntry>();
-    for (const { path } of await entriesBelow(folder)) {
-      const entry = await entryAt(join(folder, path), parts.owners);
+    for (const { path } of await entriesBelow(folder, parts.hold)) {
+      const entry = await entryAt(join(folder, path), parts.owners, parts.hold);
       if (entry !== undefined) entries.set(path, entry);
     }
     return entries;
@@ -363,6 +380,7 @@ export function directoryMachine(
       await disk.sync(directory);
       for (const name of ["rootfs", "units.json", "made.json", "owners.json"])
         await unlinkBoth(disk, join(directory, name));
+      await removeTree(disk, podImageFolder(directory));
       await removeTree(parts.heldDisk, join(directory, "sysroot"));
     },
     newRoot: () =>
@@ -457,9 +475,10 @@ function directoryParts({
   const madePath = join(directory, "made.json");
   const mounts = machineMounts(directory);
   const locate = (path: string) => resolveInRoot(root, path, mounts);
+  const follow = (path: string) => resolveInRoot(root, path, mounts, true);
   // The machine's users may change folders of their own while we write into them.
-  const places = [...Object.values(mounts), root];
-  const held = heldDisk([...places, directory], disk);
+  const places = [...Object.values(mounts), root, directory];
+  const held = heldDisk(places, disk);
   const owners =
     process.geteuid?.() === 0 ? realOwners(held) : recordedOwners(held, directory, join(directory, "owners.json"));
 
@@ -479,7 +498,7 @@ function directoryParts({
   const model = unitModel({
     files,
     async listTree(folder) {
-      return (await filesBelow(await locate(folder))).map((path) => `${folder}/${path}`);
+      return (await filesBelow(await follow(folder), hold)).map((path) => `${folder}/${path}`);
     },
     digest: (contents) => createHash("sha256").update(contents).digest("hex"),
     load: () => readJson<UnitModelState>(unitsPath, emptyUnitModel()),
@@ -495,7 +514,7 @@ function directoryParts({
     model,
     locate,
     hold,
-    follow: (path: string) => resolveInRoot(root, path, mounts, true),
+    follow,
     /** For what lies where users of the machine may write. */
     heldDisk: held,
     owners,

@@ -52,9 +52,14 @@ export const linkTemporary = (disk: Disk, temporary: string, target: string): Pr
  * Atomic and durable: temporary file beside it, fsync, rename, fsync of the folder. The folder must exist. For files of
  * a driver's own.
  */
-export async function writeDurably(disk: Disk, path: string, contents: string, mode: number): Promise<void> {
+export async function writeDurably(
+  disk: Disk,
+  path: string,
+  contents: string | Uint8Array,
+  mode: number,
+): Promise<void> {
   const temporary = temporaryOf(path);
-  await createTemporary(disk, temporary, new TextEncoder().encode(contents));
+  await createTemporary(disk, temporary, typeof contents === "string" ? new TextEncoder().encode(contents) : contents);
   await disk.chmod(temporary, mode);
   await disk.sync(temporary);
   await disk.rename(temporary, path);

@@ -1,5 +1,5 @@
 import { closeSync, constants, openSync } from "node:fs";
-import { basename, dirname, relative, sep } from "node:path";
+import { basename, dirname, join, relative, sep } from "node:path";
 import type { Disk } from "./disk.ts";
 
 /** Runs `work` with a name for `path` that stays valid under concurrent changes of the folders above. */
@@ -37,6 +37,15 @@ export function heldBelow(...roots: readonly string[]): DiskHold {
     }
   };
 }
+
+/** Holds nothing: for folders that nobody else can change. */
+export const asNamed: DiskHold = (path, work) => work(path);
+
+/** Does `work` in a folder: a link that has its name by then is refused as one. */
+export const heldInside =
+  (hold: DiskHold): DiskHold =>
+  (folder, work) =>
+    hold(join(folder, "any"), (at) => work(dirname(at)));
 
 /** A disk that never leaves `roots`, even under concurrent changes of folders. Paths as in {@link heldBelow}. */
 export function heldDisk(roots: string | readonly string[], disk: Disk): Disk {

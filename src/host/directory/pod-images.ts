@@ -2,7 +2,6 @@ import { statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { hostPaths } from "../../api/names.ts";
 import type { ImageLayer, PodImages } from "../pod-images.ts";
-import { readTextIfThere } from "./durable-writes.ts";
 import { heldBelow } from "./held-disk.ts";
 import { type PullSettings, pullSettings } from "./pull-settings.ts";
 import { machineMounts, resolveInRoot } from "./root-folder.ts";
@@ -18,9 +17,11 @@ export interface ImageFolder {
 /** Machines in folders share the disk of their host, on which no kubelet watches what is free. */
 const reserveBytes = 256 * 1024 * 1024;
 
-/** Folder of the images of a machine in a folder: that of its engine. */
-export const podImageFolder = (directory: string): string =>
-  join(directory, "sysroot", "var", "lib", "containers", "storage");
+/**
+ * Folder of the images of a machine in a folder. It lies beside the machine's own file system, in which links may lead
+ * elsewhere and names of blobs may be taken.
+ */
+export const podImageFolder = (directory: string): string => join(directory, "pod-images");
 
 /** The images of pods on a machine in a folder. */
 export function directoryPodImages({
@@ -38,8 +39,9 @@ export function directoryPodImages({
     has: (image) => folder.has(image),
     layersOf: async (image, signal) => folder.layersOf(image, await settings(), signal),
     async pull(image, signal) {
-      const list = (await readTextIfThere(await locate(hostPaths.pinnedImages))) ?? "";
-      await folder.pull(image, await settings(), (one) => list.includes(JSON.stringify(one)), signal);
+      const own = await settings();
+      const list = (await own.file(hostPaths.pinnedImages)) ?? "";
+      await folder.pull(image, own, (one) => list.includes(JSON.stringify(one)), signal);
     },
     async space() {
       const { bavail, bsize } = await statfs(directory);

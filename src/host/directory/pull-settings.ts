@@ -1,7 +1,7 @@
 import { basename } from "node:path";
 import * as fs from "node:fs/promises";
-import { isAbsent } from "../../ports/absent-file.ts";
-import type { DiskHold } from "./held-disk.ts";
+import { isAbsent, orUndefined } from "../../ports/absent-file.ts";
+import { type DiskHold, heldInside } from "./held-disk.ts";
 import { readRegular } from "./read-regular.ts";
 
 /**
@@ -48,10 +48,7 @@ export async function pullSettings(locate: (path: string) => Promise<string>, ho
     registries: await file("/etc/containers/registries.conf"),
     async certificates(host) {
       const folder = `/etc/docker/certs.d/${basename(host)}`;
-      const names = await fs.readdir(await locate(folder)).catch((error: unknown) => {
-        if (isAbsent(error)) return [];
-        throw error;
-      });
+      const names = (await orUndefined(heldInside(hold)(await locate(folder), (at) => fs.readdir(at)))) ?? [];
       const texts = await Promise.all(
         names
           .filter((name) => name.endsWith(".crt"))

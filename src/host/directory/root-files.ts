@@ -18,7 +18,7 @@ import {
   temporaryOf,
   unlinkBoth,
 } from "./durable-writes.ts";
-import type { DiskHold } from "./held-disk.ts";
+import { type DiskHold, asNamed, heldInside } from "./held-disk.ts";
 import type { Gift, Owners } from "./ownership.ts";
 import { asFailure, namingFailure } from "./name-failure.ts";
 import { readRegular } from "./read-regular.ts";
@@ -125,7 +125,7 @@ export function rootFiles({ locate, disk, hold, owners, recordPath, clock }: Roo
     const touched = new Set<string>();
     for (const folder of candidates) {
       const real = await locate(folder);
-      const names = await fs.readdir(real).catch(absentIsDone);
+      const names = await namesIn(real);
       if (names !== undefined && names.length > 0) continue;
       if (names !== undefined) {
         await disk.rmdir(real);
@@ -139,6 +139,10 @@ export function rootFiles({ locate, disk, hold, owners, recordPath, clock }: Roo
   }
 
   const read = async (path: string): Promise<HostEntry | undefined> => entryAt(await locate(path), owners, hold);
+
+  /** `undefined`: there is no such folder. */
+  const namesIn = async (real: string): Promise<readonly string[] | undefined> =>
+    (await heldInside(hold)(real, (at) => fs.readdir(at)).catch(absentIsDone)) ?? undefined;
 
   /** Folders above `path` that are not there, the topmost first. */
   async function missingAbove(path: string): Promise<readonly string[]> {
@@ -367,8 +371,7 @@ export function rootFiles({ locate, disk, hold, owners, recordPath, clock }: Roo
     async madeFolder(path) {
       const { folders } = await readJson(await recordPath(), nothingMade);
       if (!folders.includes(path)) return undefined;
-      const names = await fs.readdir(await locate(path)).catch(absentIsDone);
-      return names ?? undefined;
+      return namesIn(await locate(path));
     },
     async freeBytes() {
       const free = await Promise.all(["/etc/.", "/var/."].map(async (folder) => fs.statfs(await locate(folder))));
@@ -386,8 +389,6 @@ export function rootFiles({ locate, disk, hold, owners, recordPath, clock }: Roo
       }),
   };
 }
-
-const asNamed: DiskHold = (path, work) => work(path);
 
 /** What is at a path of ours. A file is read from the descriptor whose owner and mode are reported. */
 export async function entryAt(real: string, owners: Owners, hold: DiskHold = asNamed): Promise<HostEntry | undefined> {

@@ -4,6 +4,7 @@ import { join, posix } from "node:path";
 import { McoError } from "../../api/errors.ts";
 import { isAbsent } from "../../ports/absent-file.ts";
 import { absentIsDone, statIfThere } from "./durable-writes.ts";
+import { type DiskHold, asNamed, heldInside } from "./held-disk.ts";
 import { own } from "../../api/schema/own.ts";
 
 /** Links followed before a path is taken for a loop. */
@@ -95,15 +96,18 @@ async function linkTarget(path: string): Promise<string | undefined> {
 /**
  * Paths of all that is below a folder, relative to it, sorted, a folder before what is in it. Empty when there is no
  * such folder.
+ *
+ * @param hold how each folder is held while it is read, so that none is a link.
  */
 export async function entriesBelow(
   folder: string,
+  hold: DiskHold = asNamed,
 ): Promise<readonly { readonly path: string; readonly isFolder: boolean }[]> {
   const found: { path: string; isFolder: boolean }[] = [];
   async function walk(relative: string): Promise<void> {
     let entries: Dirent[] = [];
     try {
-      entries = await fs.readdir(join(folder, relative), { withFileTypes: true });
+      entries = await heldInside(hold)(join(folder, relative), (at) => fs.readdir(at, { withFileTypes: true }));
     } catch (error) {
       absentIsDone(error);
     }
@@ -118,5 +122,5 @@ export async function entriesBelow(
 }
 
 /** Paths of all files and links below a folder, relative to it, sorted. Empty when there is no such folder. */
-export const filesBelow = async (folder: string): Promise<readonly string[]> =>
-  (await entriesBelow(folder)).filter(({ isFolder }) => !isFolder).map(({ path }) => path);
+export const filesBelow = async (folder: string, hold?: DiskHold): Promise<readonly string[]> =>
+  (await entriesBelow(folder, hold)).filter(({ isFolder }) => !isFolder).map(({ path }) => path);

@@ -48,7 +48,8 @@ export async function rpmOstreeHost({
     await ensureFolder(disk, dirname(path), 0o700);
     return path;
   };
-  const files = rootFiles({ locate, disk, hold: heldBelow(root), owners: realOwners(disk), recordPath, clock });
+  const hold = heldBelow(root);
+  const files = rootFiles({ locate, disk, hold, owners: realOwners(disk), recordPath, clock });
   const ledger = rootLedger(locate, disk);
   const facts = machineFacts(locate);
   // ostree(1), ostree-prepare-root: the file is there on every machine that it booted.
@@ -59,7 +60,8 @@ export async function rpmOstreeHost({
     units: systemdUnits({
       commands,
       files,
-      listTree: async (folder) => (await filesBelow(await locate(folder))).map((path) => `${folder}/${path}`),
+      listTree: async (folder) =>
+        (await filesBelow(await resolveInRoot(root, folder, {}, true), hold)).map((path) => `${folder}/${path}`),
     }),
     os: isOstree
       ? rpmOstreeOs({ commands, files, facts, locate, random, disk, architecture })

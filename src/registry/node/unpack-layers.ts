@@ -4,9 +4,9 @@ import { constants } from "node:fs";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import { createGunzip, createZstdDecompress } from "node:zlib";
 import { McoError } from "../../api/errors.ts";
 import type { BlobStore } from "../blob-store.ts";
+import { decompressionFailure, decompressor } from "../decompress.ts";
 import { invalidImage } from "../manifest.ts";
 import type { PulledLayer } from "../pull-image.ts";
 import { type TarEntry, readTar } from "../tar.ts";
@@ -26,6 +26,13 @@ export const defaultUnpackLimits: UnpackLimits = { entries: 1_000_000, totalByte
  * others are mounted. Source of the rule: ostree-ext src/tar/write.rs (main).
  */
 const machinesOwn: readonly string[] = ["dev", "home", "proc", "root", "run", "sys", "tmp", "var"];
+
+/** What a machine makes something in, or takes over as its own: as a link it would be done elsewhere. */
+const systemFolders = ["usr", "usr/etc"] as const;
+
+/** One more means to chown(2) that the owner stays. */
+const mostOwner = 0xffff_fffe;
+const mostPathShown = 200;
 
 const whiteout = ".wh.";
 const opaque = ".wh..wh..opq";
@@ -78,16 +85,12 @@ export async function unpackLayers(
     const source = Readable.from(store.open(layer.digest), { objectMode: false });
     try {
       if (layer.compression === "none") await pipeline(source, apply, { signal });
-      else
-        await pipeline(source, layer.compression === "gzip" ? createGunzip() : createZstdDecompress(), apply, {
-          signal,
-        });
+      else await pipeline(source, decompressor(layer.compression), apply, { signal });
     } catch (error) {
       signal.throwIfAborted();
-      const code = (error as NodeJS.ErrnoException).code ?? "";
-      if (!(error instanceof McoError) && /^(Z_|ZSTD_|ERR_ZSTD|ERR_ZLIB|ERR_BUFFER_TOO_LARGE)/.test(code))
-        throw invalidImage("a layer is not compressed as its manifest says", { digest: layer.digest, reason: code });
-      throw error;
+      if ((error as NodeJS.ErrnoException).code === "ENAMETOOLONG")
+        throw invalidImage("a path of a layer is too long", { digest: layer.digest });
+      throw decompressionFailure(error, layer.digest) ?? error;
     }
     const diffId = `sha256:${hash.digest("hex")}`;
     if (diffId !== layer.diffId)
@@ -102,14 +105,21 @@ export async function unpackLayers(
   return tree.finish(signal);
 }
 
+/** The folder that holds a path; empty for those at the top. */
+const aboveOf = (path: string): string => path.slice(0, Math.max(0, path.lastIndexOf("/")));
+
 function treeWriter(target: string, limits: UnpackLimits) {
   const mayChown = process.geteuid?.() === 0;
   /** What files are to have that could not be given it. */
   const owed = new Map<string, LayerOwner>();
   /** Folders of the tree, each known to be one and no link, with what becomes of them in the end. */
   const folders = new Map<string, LayerOwner>();
+  /** Paths of which something is known, by the folder that holds them. */
+  const known = new Map<string, Set<string>>();
   /** Paths that the current layer has created: it hides only the paths of lower layers. */
   let made = new Set<string>();
+  /** Folders in which the current layer has hidden all of lower ones. */
+  let cleared = new Set<string>();
   let entries = 0;
   let bytes = 0;
 
@@ -117,12 +127,31 @@ function treeWriter(target: string, limits: UnpackLimits) {
 
   const lstat = (parts: readonly string[]) => orUndefined(fs.lstat(at(parts)));
 
+  function beBelowLimit(count: number): void {
+    if (count > limits.entries) throw invalidImage("its layers have too many entries", { limit: limits.entries });
+  }
+
+  function know(path: string): void {
+    const above = aboveOf(path);
+    const names = known.get(above);
+    if (names === undefined) known.set(above, new Set([path]));
+    else names.add(path);
+  }
+
+  /** Forgets a path and all below it. */
+  function forget(path: string): void {
+    known.get(aboveOf(path))?.delete(path);
+    const gone = [path];
+    for (let next = gone.pop(); next !== undefined; next = gone.pop()) {
+      folders.delete(next);
+      owed.delete(next);
+      for (const name of known.get(next) ?? []) gone.push(name);
+      known.delete(next);
+    }
+  }
+
   async function remove(parts: readonly string[]): Promise<void> {
-    const path = parts.join("/");
-    if (folders.has(path))
-      for (const known of [folders, owed])
-        for (const name of known.keys()) if (name === path || name.startsWith(`${path}/`)) known.delete(name);
-    owed.delete(path);
+    forget(parts.join("/"));
     await fs.rm(at(parts), { recursive: true, force: true });
   }
 
@@ -140,20 +169,30 @@ function treeWriter(target: string, limits: UnpackLimits) {
 
   /** Makes every folder on the way, in place of whatever else is there. */
   async function makeFolders(parts: readonly string[]): Promise<void> {
-    for (let depth = 1; depth <= parts.length; depth += 1) {
-      const here = parts.slice(0, depth);
-      const path = here.join("/");
+    const missing: string[] = [];
+    // Where the layer has made a folder, it has made those above it.
+    for (let path = parts.join("/"); path !== "" && !(made.has(path) && folders.has(path)); path = aboveOf(path))
+      missing.unshift(path);
+    for (const path of missing) {
       made.add(path);
       if (folders.has(path)) continue;
+      // One entry may name many that it lies in.
+      beBelowLimit(folders.size + 1);
+      const here = path.split("/");
       await replacing(here, () => fs.mkdir(at(here), { mode: 0o700 }));
       folders.set(path, { mode: 0o755, uid: 0, gid: 0 });
+      know(path);
     }
   }
 
   /** Whether every folder on the way is there and no link. */
   const leadsThere = (parts: readonly string[]) => parts.length < 2 || folders.has(parts.slice(0, -1).join("/"));
 
+  /** Hides what lower layers have in a folder; once, since none of it comes back. */
   async function hideBelow(parts: readonly string[]): Promise<void> {
+    const path = parts.join("/");
+    if (cleared.has(path)) return;
+    cleared.add(path);
     for (const name of await fs.readdir(at(parts))) {
       const child = [...parts, name];
       if (!made.has(child.join("/"))) await remove(child);
@@ -174,7 +213,10 @@ function treeWriter(target: string, limits: UnpackLimits) {
     const isFile = (await handle.stat()).isFile();
     const possible = mayChown ? mode & (isFile ? 0o1777 : 0o7777) : (mode & 0o777) | ours;
     if (mayChown) await handle.chown(uid, gid);
-    else if (uid !== 0 || gid !== 0 || mode !== possible) owed.set(path, { mode, uid, gid });
+    else if (uid !== 0 || gid !== 0 || mode !== possible) {
+      owed.set(path, { mode, uid, gid });
+      know(path);
+    }
     await handle.chmod(possible); // After chown, which takes the set-user-id bit away.
   }
 
@@ -194,6 +236,7 @@ function treeWriter(target: string, limits: UnpackLimits) {
   return {
     beginLayer() {
       made = new Set();
+      cleared = new Set();
     },
 
     /** Bytes of archives, unpacked. */
@@ -205,7 +248,9 @@ function treeWriter(target: string, limits: UnpackLimits) {
 
     async add(entry: TarEntry): Promise<void> {
       entries += 1;
-      if (entries > limits.entries) throw invalidImage("its layers have too many entries", { limit: limits.entries });
+      beBelowLimit(entries);
+      if (entry.uid > mostOwner || entry.gid > mostOwner)
+        throw invalidImage("an owner of a layer is none of Linux", { path: entry.path.slice(0, mostPathShown) });
       const parts = partsOf(entry.path);
       const name = parts.at(-1);
       if (name === undefined || entry.kind === "other" || machinesOwn.includes(parts[0] ?? "")) return;
@@ -244,7 +289,10 @@ function treeWriter(target: string, limits: UnpackLimits) {
         if (from.join("/") === parts.join("/")) return;
         await replacing(parts, () => fs.link(at(from), at(parts)));
         const own = owed.get(from.join("/"));
-        if (own !== undefined) owed.set(parts.join("/"), own);
+        if (own !== undefined) {
+          owed.set(parts.join("/"), own);
+          know(parts.join("/"));
+        }
       } else if (entry.kind === "file") await writeFile(parts, entry);
       else {
         if (entry.target === "") throw invalidImage("a layer has a link to nowhere", { path: entry.path });
@@ -256,6 +304,9 @@ function treeWriter(target: string, limits: UnpackLimits) {
 
     /** Gives folders their owners and modes, deepest first, and makes everything durable. */
     async finish(signal: AbortSignal): Promise<Readonly<Record<string, LayerOwner>>> {
+      for (const path of systemFolders)
+        if ((await lstat(path.split("/")))?.isDirectory() === false)
+          throw invalidImage(`its /${path} is no folder`, { path });
       for (const folder of [...folders.keys(), ""]) await syncFiles(join(target, folder), signal);
       for (const [folder, own] of [...folders].toSorted(([a], [b]) => (a < b ? 1 : -1))) {
         const handle = await fs.open(

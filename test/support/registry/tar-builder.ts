@@ -1,4 +1,5 @@
-import { gzipSync, zstdCompressSync } from "node:zlib";
+import { buffer } from "node:stream/consumers";
+import { constants, createZstdCompress, gzipSync, zstdCompressSync } from "node:zlib";
 
 /** An entry of an archive as a test wants it, however hostile. */
 export interface BuiltEntry {
@@ -53,3 +54,25 @@ export const zstdLayer = (...entries: readonly BuiltEntry[]) => {
   const plain = tarOf(...entries);
   return { bytes: zstdCompressSync(plain), plain, mediaType: "application/vnd.oci.image.layer.v1.tar+zstd" };
 };
+
+const paxRecord = (key: string, value: string): string => {
+  const rest = ` ${key}=${value}\n`;
+  const digits = String(rest.length + String(rest.length).length).length;
+  return `${rest.length + digits}${rest}`;
+};
+
+/** The extended header that gives the next entry this value. */
+export const paxHeader = (key: string, value: string): BuiltEntry => ({
+  path: "pax",
+  type: "x",
+  contents: paxRecord(key, value),
+});
+
+/** A layer whose decompression takes a window of 2 to the power of `windowLog`, whatever its size. */
+export async function windowedLayer(windowLog: number, ...entries: readonly BuiltEntry[]) {
+  const plain = tarOf(...entries);
+  const compressor = createZstdCompress({ params: { [constants.ZSTD_c_windowLog]: windowLog } });
+  // Its size is not known when it begins, so that its header says how large the window is.
+  compressor.write(plain.subarray(0, 512), () => compressor.end(plain.subarray(512)));
+  return { bytes: await buffer(compressor), plain, mediaType: "application/vnd.oci.image.layer.v1.tar+zstd" };
+}
