@@ -16,13 +16,16 @@ const hostile = fc.string({
     ...Array.from(
       "\u061c\u200b\u200c\u200d\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2060\u2066\u2067\u2068\u2069\ufeff",
     ),
+    ...Array.from("\u00ad\u034f\u115f\u1160\u17b4\u180e\u2064\u206a\u206f\u3164\ufe0f\uffa0\ufff9\ufffb"),
+    ...Array.from("\u{1d173}\u{e0001}\u{e0041}\u{e007f}\u{e0100}"),
     "\u001b[2J",
     "\u001b]0;title\u0007",
     "\u009b31m",
   ),
 });
-// oxlint-disable-next-line no-control-regex -- control characters are what this looks for
-const raw = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/;
+const raw =
+  // oxlint-disable-next-line no-control-regex -- control characters are what this looks for
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb]|[\u{1d173}-\u{1d17a}\u{e0000}-\u{e0fff}]/u;
 // oxlint-disable-next-line no-control-regex -- our own colours and cursor movements
 const ours = /\u001b\[(?:\d+m|\d+A|2K|J)/g;
 
