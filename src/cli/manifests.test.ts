@@ -1,4 +1,5 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
@@ -158,6 +159,38 @@ describe("readDocuments", () => {
       ]);
     } finally {
       rmSync(folder, { recursive: true, force: true });
+    }
+  });
+
+  test("of a folder only regular files within it are read, and of no path more than the limit [cli-manifests-23]", () => {
+    const parent = mkdtempSync(join(tmpdir(), "mco-manifests-"));
+    const folder = join(parent, "given");
+    try {
+      mkdirSync(join(folder, "..data"), { recursive: true });
+      writeFileSync(join(parent, "outside.yaml"), stringify(manifest("outside")));
+      writeFileSync(join(folder, "..data", "one.yaml"), stringify(manifest("one")));
+      symlinkSync("..data/one.yaml", join(folder, "a.yaml"));
+      symlinkSync("/dev/zero", join(folder, "b.yaml"));
+      execFileSync("mkfifo", [join(folder, "c.yaml")]);
+      symlinkSync("../outside.yaml", join(folder, "d.yaml"));
+      mkdirSync(join(folder, "e.yaml"));
+      symlinkSync("f.yaml", join(folder, "f.yaml"));
+      const told = (paths: readonly string[]) =>
+        readDocuments(paths).map((one) => (one.verdict === "read" ? one.manifest.metadata.name : one.reason));
+      expect(told([folder])).toEqual([
+        "one",
+        `it is a link to /dev/zero, which is not in ${folder}`,
+        "it is no regular file",
+        expect.stringMatching(/^it is a link to .*\/outside\.yaml, which is not in/),
+        "it is no regular file",
+        expect.any(String),
+      ]);
+      expect(told([join(folder, "d.yaml"), "/dev/zero"])).toEqual([
+        "outside",
+        `it has more than ${maxFileBytes} bytes`,
+      ]);
+    } finally {
+      rmSync(parent, { recursive: true, force: true });
     }
   });
 });

@@ -1,5 +1,5 @@
-import { readFileSync, readdirSync, statSync } from "node:fs";
-import { join } from "node:path";
+import { closeSync, constants, fstatSync, openSync, readSync, readdirSync, realpathSync, statSync } from "node:fs";
+import { join, sep } from "node:path";
 import { type Document, LineCounter, isNode } from "yaml";
 import { McoError } from "../api/errors.ts";
 import { type KubeObject, type Resource, resource } from "../api/schema/object.ts";
@@ -70,15 +70,13 @@ export function readDocuments(paths: readonly string[]): readonly ReadDocument[]
       const refused = (reason: string): readonly ReadDocument[] => [
         { verdict: "refused", place: { file, document: 0 }, reason },
       ];
-      let bytes: Uint8Array;
+      let bytes: Uint8Array | string;
       try {
-        const size = file === "-" ? 0 : statSync(file).size;
-        if (size > maxFileBytes) return refused(`it has ${size} bytes, more than ${maxFileBytes}`);
-        bytes = readFileSync(file === "-" ? 0 : file);
+        bytes = file === "-" ? bytesOf(0) : file === path ? bytesOfNamed(file) : bytesOfFound(file, path);
       } catch (error) {
         return refused(whyUnread(error));
       }
-      if (bytes.length > maxFileBytes) return refused(`it has ${bytes.length} bytes, more than ${maxFileBytes}`);
+      if (typeof bytes === "string") return refused(bytes);
       let text: string;
       try {
         text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
@@ -88,6 +86,43 @@ export function readDocuments(paths: readonly string[]): readonly ReadDocument[]
       return parseDocuments(text, file);
     });
   });
+}
+
+/** All that a descriptor gives, or why that is not read. */
+function bytesOf(descriptor: number): Uint8Array | string {
+  const { size } = fstatSync(descriptor);
+  if (size > maxFileBytes) return `it has ${size} bytes, more than ${maxFileBytes}`;
+  const parts: Buffer[] = [];
+  for (let length = 0; ;) {
+    const part = Buffer.allocUnsafe(64 * 1024);
+    const read = readSync(descriptor, part);
+    if (read === 0) return Buffer.concat(parts);
+    parts.push(part.subarray(0, read));
+    length += read;
+    if (length > maxFileBytes) return `it has more than ${maxFileBytes} bytes`;
+  }
+}
+
+/** A file that the command line names: it may be a pipe. */
+const bytesOfNamed = (file: string) => withDescriptor(file, constants.O_RDONLY, bytesOf);
+
+/** A file of a folder, which somebody else may have made: only a regular file within it is read. */
+function bytesOfFound(file: string, folder: string): Uint8Array | string {
+  const real = realpathSync(file);
+  if (!real.startsWith(`${realpathSync(folder)}${sep}`)) return `it is a link to ${real}, which is not in ${folder}`;
+  const flags = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
+  return withDescriptor(real, flags, (descriptor) =>
+    fstatSync(descriptor).isFile() ? bytesOf(descriptor) : "it is no regular file",
+  );
+}
+
+function withDescriptor<Result>(file: string, flags: number, use: (descriptor: number) => Result): Result {
+  const descriptor = openSync(file, flags);
+  try {
+    return use(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
 }
 
 /**

@@ -35,6 +35,15 @@ const found: Validation = {
 };
 
 describe("what mco validate found", () => {
+  test("a finding is one line of text, whatever is in its names [cli-validation-formats-6]", () => {
+    const command = "a\n::add-mask::b\r::error ::c\t";
+    const finding = { ...wrong, file: command, object: command, path: command, reason: command, remedy: command };
+    const lines = validationFormats.text({ documents: [wrong], findings: [finding] }).split("\n");
+    expect(lines).toHaveLength(3);
+    expect(lines[0]).toContain("a\\u000a::add-mask::b");
+    expect(lines.filter((line) => line.startsWith("::"))).toEqual([]);
+  });
+
   test("GitHub reads an annotation for each, however it is written [cli-validation-formats-1]", () => {
     expect(validationFormats.github(found).split("\n")).toEqual([
       '::error file=a%2C b/100%25.yaml,line=7,col=3,title=MachineConfig/a<b>"&::spec.x: is wrong:%0Atwice\u0001; write 1',

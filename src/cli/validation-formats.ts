@@ -1,6 +1,7 @@
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
 import { countText } from "../core/text/count-text.ts";
+import { printableLine } from "../core/text/printable.ts";
 import type { Problem } from "../ignition/problem.ts";
 import { type Place, type Position, documentOf, placeText } from "./manifests.ts";
 import { version } from "./version.ts";
@@ -40,7 +41,10 @@ const positionIn = ({ position, document }: Finding): Position | undefined =>
 
 function text(validation: Validation): string {
   const lines = validation.findings.map((finding) =>
-    [placeText(finding, positionIn(finding)), finding.severity, ...subjectOf(finding), messageOf(finding)].join(": "),
+    // A line feed in a name must not begin a line: pipelines read lines that begin with `::` as commands.
+    printableLine(
+      [placeText(finding, positionIn(finding)), finding.severity, ...subjectOf(finding), messageOf(finding)].join(": "),
+    ),
   );
   return `${lines.map((line) => `${line}\n`).join("")}${summary(validation)}`;
 }

@@ -32,7 +32,7 @@ import { isCurrentStream, renderStreamOf } from "../core/render/os-streams.ts";
 import { renderForPool, storageOverridesOf } from "../core/render/render-for-pool.ts";
 import type { RenderRefusal } from "../core/render/render-pool.ts";
 import { trimMachineConfig } from "../core/pool/trim.ts";
-import { listText } from "../core/text/list-text.ts";
+import { andMore, listText } from "../core/text/list-text.ts";
 import { equalValues } from "../ignition/canonical.ts";
 import { type Caches, type Context, type Controller, watching } from "../kube/controller.ts";
 import { KubeError, isPassing } from "../kube/kube-error.ts";
@@ -498,8 +498,15 @@ async function point(
   if (pool.spec.configuration?.name !== rendered) log.info({ pool: name, rendered, members }, "pool rendered");
 }
 
+const mostRefusals = 20;
+/** The first reasons, and how many more there are. */
 const sentence = (refusals: readonly RenderRefusal[]) =>
-  refusals.map(({ reason, remedy }) => (remedy === undefined ? reason : `${reason} (${remedy})`)).join("; ");
+  [
+    ...refusals
+      .slice(0, mostRefusals)
+      .map(({ reason, remedy }) => (remedy === undefined ? reason : `${reason} (${remedy})`)),
+    ...(refusals.length > mostRefusals ? [andMore(refusals.length - mostRefusals)] : []),
+  ].join("; ");
 
 /**
  * Pools that select a MachineConfig before or after a change; for a rendered config that is deleted, or whose contents

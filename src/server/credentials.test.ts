@@ -360,3 +360,34 @@ test("without credentials, many addresses together make places of four credentia
   for (let index = 0; index < 25_000; index += 1) await ask(`2001:db8:${index.toString(16)}::1`);
   expect(made).toHaveLength(20_000);
 });
+
+test("answers without a body are measured with one credential for each pool and a while [server-credentials-10]", async () => {
+  let now = 0;
+  let fails = true;
+  const minted: string[] = [];
+  const credentials = new AccessControl({
+    mode: "insecure",
+    tokens: undefined,
+    places: {
+      mint: (pool) => {
+        minted.push(pool);
+        return fails
+          ? Promise.reject(new Error("no answer"))
+          : Promise.resolve({ id: "JTI=1", token: `${pool}.${minted.length}` });
+      },
+      add: () => Promise.resolve(),
+    },
+    clock: { ...systemClock, now: () => now },
+    log: silentLogger,
+  });
+  const ask = (pool: string) => Promise.all(Array.from({ length: 50 }, () => credentials.sampleCredential(pool)));
+  expect(new Set(await ask("worker"))).toEqual(new Set([expect.objectContaining({ reason: "PlaceNotStored" })]));
+  expect(minted).toHaveLength(1);
+  fails = false;
+  now += 1001;
+  expect(new Set([...(await ask("worker")), ...(await ask("worker"))])).toEqual(new Set(["worker.2"]));
+  expect(await ask("infra")).toContain("infra.3");
+  now += placeLifeMs;
+  expect(await ask("worker")).toContain("worker.4");
+  expect(minted).toHaveLength(4);
+});

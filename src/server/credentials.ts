@@ -79,6 +79,8 @@ const mostPlaces = 5000;
 const mostInsecurePlacesOfSource = 100;
 /** Places of all callers without credentials together: anybody may have many addresses. */
 const mostInsecurePlaces = 4 * mostPlaces;
+/** How long nobody asks again for a credential to be measured that could not be made. */
+const sampleFailureMs = 1000;
 /** Tokens that are remembered as they were written last. */
 const mostFresh = 1000;
 
@@ -134,6 +136,8 @@ export class AccessControl {
   readonly #givenBack = new Map<string, number>();
   /** Credential → the places that it made since `from`. */
   readonly #places = new Map<string, { readonly from: number; count: number }>();
+  /** Pool → a credential that was made to be measured, and until when it stands for others. */
+  readonly #samples = new Map<string, { readonly sample: Promise<string | undefined>; readonly until: number }>();
   /** Pool and requester without a token → the place that was made for an answer that was never begun. */
   readonly #unused = new Map<string, { readonly place: MadePlace; readonly until: number }>();
 
@@ -235,15 +239,34 @@ export class AccessControl {
     }
   }
 
-  /** A credential without a place, which lets nobody in: for the length of an answer whose body is not asked for. */
+  /**
+   * A credential without a place, which lets nobody in: for the length of an answer whose body is not asked for. One for
+   * each pool is made and kept a while, because anybody who may ask may ask often.
+   */
   async sampleCredential(pool: string): Promise<string | undefined | AccessRefusal> {
-    const { places, log } = this.#options;
+    const { clock, log } = this.#options;
     try {
-      return (await places?.mint(pool))?.token;
+      return await this.#sampleOf(pool);
     } catch (error) {
-      log.warn({ error, pool }, "no credential for a machine that joins");
+      const known = this.#samples.get(pool);
+      // All that wait for the same failure say so together.
+      if (known !== undefined && known.until > clock.now() + sampleFailureMs) {
+        this.#samples.set(pool, { ...known, until: clock.now() + sampleFailureMs });
+        log.warn({ error, pool }, "no credential for a machine that joins");
+      }
       return placeNotStored;
     }
+  }
+
+  #sampleOf(pool: string): Promise<string | undefined> {
+    const { places, clock } = this.#options;
+    const known = this.#samples.get(pool);
+    if (known !== undefined && known.until > clock.now()) return known.sample;
+    const sample = (async () => (await places?.mint(pool))?.token)();
+    this.#samples.delete(pool);
+    this.#samples.set(pool, { sample, until: clock.now() + placeLifeMs / 2 });
+    forgetOldest(this.#samples, mostFresh);
+    return sample;
   }
 
   #mayMakePlace(pool: string, admitted: Admitted): boolean {

@@ -15,6 +15,7 @@ import {
   overdueLine,
   overdueText,
   servedMachines,
+  unreportedJoins,
 } from "../core/books/judge-joins.ts";
 import { poolOfNode } from "../core/pool/pool-of-node.ts";
 import { type NodeSeen, linesFromNode } from "../core/pool/seen-lines.ts";
@@ -341,8 +342,8 @@ const poolsOf = (nodes: readonly (Node | undefined)[], caches: Caches): readonly
 
 /** Books of pools, and that of the cluster. */
 export function poolsChild(): KeeperChild {
-  /** Machines that did not join and were reported as events. */
-  const missed = new Set<string>();
+  /** By pool: machines that did not join and were reported as events. */
+  const missed = new Map<string, ReadonlySet<string>>();
   return new BooksChild({
     name: "pools",
     kinds: ["pool", "cluster"],
@@ -368,7 +369,10 @@ export function poolsChild(): KeeperChild {
       if (book === cluster) return { subject: undefined, lines: [] };
       const name = nameIn(book);
       const pool = caches.of(MachineConfigPool).get(name);
-      if (pool === undefined) return { subject: { is: "gone" }, pool: name, lines: [] };
+      if (pool === undefined) {
+        missed.delete(name);
+        return { subject: { is: "gone" }, pool: name, lines: [] };
+      }
       const served = servedMachines(
         caches.of(MachineStateJournal, named(journals.server)).get(journals.server)?.spec.lines ?? [],
       ).filter((machine) => machine.pool === name);
@@ -382,16 +386,14 @@ export function poolsChild(): KeeperChild {
       const joins = judgeJoins(served, nodes, now);
       const overdue = joins.filter(({ is }) => is === "overdue");
       notify({ is: "overdue", pool: name, machines: overdue.length });
-      for (const join of overdue) {
-        const { run = "" } = overdueLine(join).line;
-        if (!missed.has(`${name} ${run}`))
-          report({
-            about: pool,
-            notice: "JoinOverdue",
-            message: `${overdueText(join)}; ${reasonText("JoinOverdue").next}`,
-          });
-        missed.add(`${name} ${run}`);
-      }
+      const { unreported, reported } = unreportedJoins(missed.get(name) ?? new Set(), joins);
+      for (const join of unreported)
+        report({
+          about: pool,
+          notice: "JoinOverdue",
+          message: `${overdueText(join)}; ${reasonText("JoinOverdue").next}`,
+        });
+      missed.set(name, reported);
       const againMs = nextOverdueMs(joins, now);
       return {
         subject: { is: "there", uid: pool.metadata.uid },

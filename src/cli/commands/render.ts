@@ -7,7 +7,7 @@ import type { RenderInputs } from "../../core/render/render-pool.ts";
 import { readArguments, usageError } from "../arguments.ts";
 import { objectsFrom, requestedPools, sourceOptions } from "../cluster-objects.ts";
 import { exitCodes } from "../exit-codes.ts";
-import { printable } from "../../core/text/printable.ts";
+import { printable, printableYaml } from "../../core/text/printable.ts";
 import { processIo } from "../io.ts";
 
 const forms = ["yaml", "json", "name"] as const;
@@ -106,5 +106,5 @@ function yamlText(config: MachineConfig): string {
   const plain = text({});
   return printable(plain) === plain
     ? plain
-    : text({ defaultStringType: "QUOTE_DOUBLE", defaultKeyType: "QUOTE_DOUBLE" });
+    : printableYaml(text({ defaultStringType: "QUOTE_DOUBLE", defaultKeyType: "QUOTE_DOUBLE" }));
 }

@@ -3,6 +3,7 @@ import { maskChange } from "../../core/config/describe-diff.ts";
 import { isOfDaemon, whyNothingHappens } from "../../core/preview/forecast-summary.ts";
 import type { ClusterForecast, NodeForecast, PoolForecast } from "../../core/preview/plan-cluster.ts";
 import { settingLines } from "../../core/preview/setting-lines.ts";
+import { andMore } from "../../core/text/list-text.ts";
 import { maskText } from "../../core/text/mask-secrets.ts";
 
 /** A forecast without secrets. */
@@ -24,6 +25,9 @@ export function describePlan(forecast: ClusterForecast): readonly string[] {
   return lines;
 }
 
+/** How many reasons are told for which a pool would not render; the JSON output has them all. */
+const mostRefusals = 100;
+
 /** @param alone objects that are refused by themselves, with all that is wrong with each. */
 function describePool(pool: PoolForecast, alone: ReadonlySet<string>): readonly string[] {
   switch (pool.verdict) {
@@ -33,12 +37,15 @@ function describePool(pool: PoolForecast, alone: ReadonlySet<string>): readonly 
       return [
         `pool ${pool.pool}: would not render`,
         ...new Set(
-          pool.refusals.map(({ member, involves = [], reason, path, remedy }) =>
-            member !== undefined && involves.length < 2 && alone.has(`MachineConfig/${member}`)
-              ? `  ${member} is refused, as said above`
-              : `  ${path === undefined || reason.includes(path) ? "" : `${path}: `}${reason}${remedy === undefined ? "" : `; ${remedy}`}`,
-          ),
+          pool.refusals
+            .slice(0, mostRefusals)
+            .map(({ member, involves = [], reason, path, remedy }) =>
+              member !== undefined && involves.length < 2 && alone.has(`MachineConfig/${member}`)
+                ? `  ${member} is refused, as said above`
+                : `  ${path === undefined || reason.includes(path) ? "" : `${path}: `}${reason}${remedy === undefined ? "" : `; ${remedy}`}`,
+            ),
         ),
+        ...(pool.refusals.length > mostRefusals ? [`  ${andMore(pool.refusals.length - mostRefusals)}`] : []),
       ];
     case "changes":
       return describeChanges(pool);

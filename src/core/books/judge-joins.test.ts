@@ -9,6 +9,7 @@ import {
   overdueLine,
   overdueText,
   servedMachines,
+  unreportedJoins,
 } from "./judge-joins.ts";
 
 const server = () => new LineWriter("server", "machine-config-server-x", "pod-3");
@@ -134,5 +135,22 @@ describe("machines that were served", () => {
       },
     });
     expect(judgeJoins(servedMachines(writer.lines), [], at(8 * 86_400))).toEqual([]);
+  });
+
+  test("that never came are reported once each, and forgotten when the journal forgets them [books-judge-joins-6]", () => {
+    const writer = server();
+    for (let machine = 0; machine < 50; machine++) serve(writer, machine, `10.0.1.${machine}`);
+    const served = servedMachines(writer.lines);
+    const first = unreportedJoins(new Set(), judgeJoins(served, [], at(9000)));
+    expect([first.unreported.length, first.reported.size]).toEqual([50, 50]);
+    const again = unreportedJoins(first.reported, judgeJoins(served.slice(45), [], at(9000)));
+    expect([again.unreported.length, again.reported.size]).toEqual([0, 5]);
+    // A machine that joins late, and whose node goes, is no news.
+    const late = unreportedJoins(
+      again.reported,
+      judgeJoins(served.slice(45), [node("w", 9000, ["10.0.1.45"])], at(9001)),
+    );
+    expect(unreportedJoins(late.reported, judgeJoins(served.slice(45), [], at(9002))).unreported).toEqual([]);
+    expect(unreportedJoins(late.reported, []).reported.size).toBe(0);
   });
 });

@@ -118,6 +118,25 @@ export function judgeJoins(
     });
 }
 
+/**
+ * The overdue joins that were not reported yet, and what is to be remembered of those that were: as long as the journal has
+ * them.
+ *
+ * @param reported runs of lines (`overdueLine`).
+ */
+export function unreportedJoins(
+  reported: ReadonlySet<string>,
+  joins: readonly Join[],
+): { readonly unreported: readonly Join[]; readonly reported: ReadonlySet<string> } {
+  const isReported = (join: Join) => reported.has(runOf(join));
+  return {
+    unreported: joins.filter((join) => join.is === "overdue" && !isReported(join)),
+    reported: new Set(joins.filter((join) => join.is === "overdue" || isReported(join)).map(runOf)),
+  };
+}
+
+const runOf = ({ requester, servedAt }: ServedMachine): string => `${requester} ${timestampOf(servedAt)}`;
+
 /** When a machine that waits is overdue, in milliseconds from now; `undefined`: none waits. */
 export function nextOverdueMs(joins: readonly Join[], now: number): number | undefined {
   const waiting = joins.flatMap(({ is, servedAt }) => (is === "waiting" ? [servedAt + joinOverdueMs - now] : []));
@@ -135,7 +154,7 @@ export function overdueLine(join: ServedMachine): { readonly line: JournalEntryI
     at: servedAt + joinOverdueMs,
     line: {
       chapter: "Join",
-      run: `${requester} ${timestampOf(servedAt)}`,
+      run: runOf(join),
       path: "Overdue",
       mark: "fail",
       level: "boundary",

@@ -193,6 +193,24 @@ describe("registriesDrain", () => {
     expect(["safe", "drain"]).toContain(registriesDrain(text, `${text} `).verdict);
   });
 
+  test("mirrors are compared in time in proportion to their number [config-disruption-policy-8]", () => {
+    const text = registry(Array.from({ length: 20_000 }, (_, i) => mirror(`m${i}.example/y`, "digest-only")).join(""));
+    const before = process.threadCpuUsage();
+    expect(registriesDrain(text, `${text}\n`).verdict).toBe("safe");
+    expect(process.threadCpuUsage(before).user / 1e6).toBeLessThan(1.5);
+  });
+
+  test.for([
+    ["is told by the first of them", "digest-only", "tag-only", "drain"],
+    ["is told by the first of them, too", "tag-only", "digest-only", "safe"],
+  ] as const)(
+    "what a mirror that stands twice was for %s [config-disruption-policy-9]",
+    ([, first, second, verdict]) => {
+      const twice = registry(mirror("m", first) + mirror("m", second));
+      expect(registriesDrain(twice, registry(mirror("m", "tag-only"))).verdict).toBe(verdict);
+    },
+  );
+
   test("pieces of TOML in any order never throw, and equal files are safe or unreadable", () => {
     const piece = fc.constantFrom(
       "[[registry]]",

@@ -297,10 +297,13 @@ export function registriesDrain(before: string | undefined, after: string | unde
       return drain(`the registry ${scope} is ${registry.blocked ? "blocked" : "no longer blocked"}`);
     if (known.insecure !== registry.insecure)
       return drain(`the registry ${scope} is ${registry.insecure ? "insecure" : "no longer insecure"}`);
-    const lost = known.mirrors.find(({ location }) => !registry.mirrors.some((mirror) => mirror.location === location));
+    const mirrors = new Set(registry.mirrors.map(({ location }) => location));
+    const lost = known.mirrors.find(({ location }) => !mirrors.has(location));
     if (lost !== undefined) return drain(`the registry ${scope} loses its mirror ${lost.location}`);
+    // Of two with one location, the first counts.
+    const knownMirrors = new Map(known.mirrors.toReversed().map((mirror) => [mirror.location, mirror]));
     for (const mirror of registry.mirrors) {
-      const earlier = known.mirrors.find(({ location }) => location === mirror.location);
+      const earlier = knownMirrors.get(mirror.location);
       if (earlier === undefined && mirror.pullFromMirror !== "digest-only" && !registry.mirrorByDigestOnly)
         return drain(`the registry ${scope} gets the mirror ${mirror.location}, which is not for digests only`);
       if (

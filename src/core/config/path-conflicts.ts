@@ -84,27 +84,22 @@ export function pathClaims({ storage, systemd, passwd }: IgnitionConfig): readon
   return claims;
 }
 
-/** How many conflicts are named at most; the first one already prevents the configuration. */
-const mostConflicts = 20;
-
-/** The claims that cannot be had together, in the order of the later claim. */
+/**
+ * All claims that cannot be had together, at most two for each claim, in the order of the later claim: who compares what
+ * was with what is to be needs each of them.
+ */
 export function pathConflicts(claims: readonly PathClaim[]): readonly PathConflict[] {
   const conflicts: PathConflict[] = [];
   const takenBy = new Map<string, PathClaim>();
   for (const claim of claims) {
     const other = takenBy.get(claim.place);
     if (other === undefined || (other.kind === "folder" && claim.kind !== "folder")) takenBy.set(claim.place, claim);
-    if (
-      other !== undefined &&
-      !(other.kind === "folder" && claim.kind === "folder") &&
-      conflicts.length < mostConflicts
-    )
+    if (other !== undefined && !(other.kind === "folder" && claim.kind === "folder"))
       conflicts.push({ how: "same", first: other, second: claim });
   }
   const isLeaf = ({ kind }: PathClaim) => kind !== "folder";
   const leafAbove = prefixFinder([...takenBy.values()].filter(isLeaf).map(({ place }) => `${place}/`));
   for (const claim of claims) {
-    if (conflicts.length >= mostConflicts) break;
     const above = leafAbove(claim.place);
     const first = above === undefined ? undefined : takenBy.get(above.slice(0, -1));
     if (first !== undefined) conflicts.push({ how: "below", first, second: claim });

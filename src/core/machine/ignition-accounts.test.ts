@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { countWork } from "../../../test/support/count-work.ts";
 import { type AccountFiles, applyAccounts } from "./ignition-accounts.ts";
 import type { Passwd } from "../../ignition/index.ts";
 
@@ -57,6 +58,37 @@ describe("applyAccounts", () => {
     expect(applyAccounts(files, { groups: [{ name: "core", shouldExist: false }] }, today)).toMatchObject({
       verdict: "refused",
     });
+  });
+
+  test("the named groups replace those that a user is in, in both databases [machine-ignition-accounts-1]", () => {
+    const { group, gshadow } = applied({
+      groups: [{ name: "a" }, { name: "b" }],
+      users: [
+        { name: "dev", groups: ["a", "wheel"] },
+        { name: "ops", groups: ["a", "b"] },
+        { name: "core", groups: ["b"] },
+      ],
+    }).files;
+    expect(["wheel", "a", "b"].map((name) => lineOf(group, name)?.split(":").at(-1))).toEqual([
+      "dev",
+      "dev,ops",
+      "ops,core",
+    ]);
+    expect(["wheel", "a", "b"].map((name) => lineOf(gshadow, name)?.split(":").at(-1))).toEqual([
+      "dev",
+      "dev,ops",
+      "ops,core",
+    ]);
+  });
+
+  test("thousands of users and groups cost time in proportion to their number [machine-ignition-accounts-2]", async () => {
+    const work = (count: number) => {
+      const numbers = Array.from({ length: count }, (_, at) => at);
+      const groups = numbers.map((at) => ({ name: `g${at}` }));
+      const users = numbers.map((at) => ({ name: `u${at}`, passwordHash: "$y$a", groups: [`g${at}`, "wheel"] }));
+      return countWork(() => applied({ groups, users }));
+    };
+    expect(await work(2000)).toBeLessThan(6 * (await work(500)));
   });
 
   test.for([

@@ -72,7 +72,10 @@ export function forecastSummary(
   const refused = forecast.pools.flatMap((pool) =>
     pool.verdict === "refused"
       ? [
-          `pool ${pool.pool} would not render: ${pool.refusals.map(({ reason, remedy }) => (remedy === undefined ? reason : `${reason} (${remedy})`)).join("; ")}`,
+          `pool ${pool.pool} would not render: ${pool.refusals
+            .slice(0, mostWarnings)
+            .map(({ reason, remedy }) => (remedy === undefined ? reason : `${reason} (${remedy})`))
+            .join("; ")}`,
         ]
       : [],
   );

@@ -111,4 +111,23 @@ describe("a runtime left over from an earlier release", () => {
       problem: "the configuration names none",
     });
   });
+
+  test.for([
+    ["line feeds", "\n"],
+    ["line feeds and carriage returns", "\r\n"],
+    ["blanks", " "],
+    ["tabs", "\t"],
+    ["blanks of Unicode", "\u00a0"],
+    ["separators of lines", "\u2028"],
+  ] as const)("is looked for in a drop-in of %s in one pass [os-image-demands-7]", ([, blank]) => {
+    const before = process.threadCpuUsage();
+    const text = blank.repeat(100_000);
+    const contents = { source: `data:,${encodeURIComponent(`${text}!\ndefault_runtime = "runc"${text}`)}` };
+    const padded = config("rendered-worker-1", {
+      osImageURL: one,
+      config: { ignition: { version: "3.4.0" }, storage: { files: [{ ...drop, contents }] } },
+    });
+    expect(questionOf(undefined, padded, false)).toMatchObject({ demands: { runtime: { name: "runc" } } });
+    expect(process.threadCpuUsage(before).user / 1e6).toBeLessThan(2);
+  });
 });

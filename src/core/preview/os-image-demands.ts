@@ -58,6 +58,9 @@ export function demandsOf(rendered: Pick<MachineConfig, "metadata" | "spec">): O
 const demandsNothing = ({ runtime, cgroupV1: old }: OSImageDemands): boolean =>
   runtime === undefined && old.length === 0;
 
+/** Blanks of its own line alone: a text of line feeds costs one pass. */
+const defaultRuntime = /^[ \t]*default_runtime[ \t]*=[ \t]*"([^"\n]*)"/m;
+
 /** The runtime that the drop-ins of CRI-O choose; the last one counts. */
 function chosenRuntime(rendered: Pick<MachineConfig, "metadata" | "spec">): OSImageDemands["runtime"] {
   const ignition = ignitionOf(rendered);
@@ -68,7 +71,7 @@ function chosenRuntime(rendered: Pick<MachineConfig, "metadata" | "spec">): OSIm
     .flatMap(({ path, contents }) => {
       const decoded = contents === undefined ? undefined : decodeContents(contents);
       const text = decoded?.verdict === "decoded" ? textOf(decoded.bytes) : undefined;
-      const name = /^\s*default_runtime\s*=\s*"([^"]*)"/m.exec(text ?? "")?.[1];
+      const name = defaultRuntime.exec(text ?? "")?.[1];
       return name === undefined ? [] : [{ path, name }];
     })
     .at(-1);

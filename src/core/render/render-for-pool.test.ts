@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { countWork } from "../../../test/support/count-work.ts";
 import { labels } from "../../api/names.ts";
 import { renderForPool, storageOverridesOf } from "./render-for-pool.ts";
 import { renderPool } from "./render-pool.ts";
@@ -146,6 +147,28 @@ describe("renderForPool", () => {
       ],
     });
   });
+
+  test.for([
+    ["paths that exclude each other", (at: number) => ({ path: `/etc/n${at}/below`, contents: { source: "data:,a" } })],
+    ["files without contents", (at: number) => ({ path: `/etc/m${at}`, mode: 384 })],
+  ] as const)(
+    "the members of thousands of %s are found in one look [render-for-pool-12]",
+    async ([, file]: readonly [string, (at: number) => object]) => {
+      const work = (count: number) => {
+        const numbers = Array.from({ length: count }, (_, at) => at);
+        const above = numbers.map((at) => ({ path: `/etc/n${at}`, contents: { source: "data:,a" } }));
+        const members = [
+          member("70-above", { storage: { files: above } }),
+          member("71-other", { storage: { files: numbers.map(file) } }),
+        ];
+        return countWork(() => {
+          const result = renderForPool(inputs(...members), undefined);
+          expect(result.verdict === "refused" && result.refusals).toHaveLength(count);
+        });
+      };
+      expect(await work(2000)).toBeLessThan(6 * (await work(500)));
+    },
+  );
 
   test("what the pool has already is no reason to refuse a change beside it [render-for-pool-3]", () => {
     expect(

@@ -30,8 +30,13 @@ function refusalsOf(inOrder: readonly MachineConfigInput[], merged: IgnitionConf
 
 function conflictsIn(merged: IgnitionConfig, inOrder: readonly MachineConfigInput[]): readonly RenderRefusal[] {
   const conflicts = pathConflicts(pathClaims(merged));
+  if (conflicts.length === 0) return [];
+  const claimants = claimantsOf(inOrder);
   return conflicts.map((conflict): RenderRefusal => {
-    const sides = [conflict.first, conflict.second].map((claim) => ({ claim, ...claimantOf(claim, inOrder) }));
+    const sides = [conflict.first, conflict.second].map((claim) => ({
+      claim,
+      ...(claimants.get(claimKey(claim)) ?? { path: `spec.config.${claim.field}`, order: -1 }),
+    }));
     const nameOf = (claim: PathClaim) => {
       const side = sides.find((one) => one.claim === claim);
       return `${side?.member ?? "the pool"} (${side?.path ?? ""})`;
@@ -47,19 +52,27 @@ function conflictsIn(merged: IgnitionConfig, inOrder: readonly MachineConfigInpu
   });
 }
 
-/** The member that a merged claim is from, the last one that makes it, and its field there. */
-function claimantOf(
-  claim: PathClaim,
-  inOrder: readonly MachineConfigInput[],
-): { readonly member?: string; readonly path: string; readonly order: number } {
-  for (let order = inOrder.length - 1; order >= 0; order--) {
-    const member = inOrder[order];
-    const ignition = member === undefined ? undefined : ignitionOf(member);
-    if (member === undefined || ignition?.verdict !== "valid") continue;
-    const own = pathClaims(ignition.config).find(({ kind, name }) => kind === claim.kind && name === claim.name);
-    if (own !== undefined) return { member: member.metadata.name, path: `spec.config.${own.field}`, order };
+/** Who makes a claim: a member and its field there. */
+interface Claimant {
+  readonly member?: string;
+  readonly path: string;
+  /** The member's place in the order of merging. */
+  readonly order: number;
+}
+
+/** What merging knows a claim by. */
+const claimKey = ({ kind, name }: PathClaim) => `${kind} ${name}`;
+
+/** The member that a merged claim is from, the last one that makes it, and its first field there. */
+function claimantsOf(inOrder: readonly MachineConfigInput[]): ReadonlyMap<string, Claimant> {
+  const claimants = new Map<string, Claimant>();
+  for (const [order, member] of inOrder.entries()) {
+    const ignition = ignitionOf(member);
+    if (ignition?.verdict !== "valid") continue;
+    for (const claim of pathClaims(ignition.config).toReversed())
+      claimants.set(claimKey(claim), { member: member.metadata.name, path: `spec.config.${claim.field}`, order });
   }
-  return { path: `spec.config.${claim.field}`, order: -1 };
+  return claimants;
 }
 
 /** Files that are to be written, and of which no member gives the contents. */
@@ -67,22 +80,30 @@ function bareFilesIn(merged: IgnitionConfig, inOrder: readonly MachineConfigInpu
   const bare = (merged.storage?.files ?? []).filter(
     ({ contents, overwrite }) => overwrite === true && (contents?.source ?? "") === "",
   );
-  return bare.slice(0, mostBareFiles).flatMap(({ path, append }): readonly RenderRefusal[] => {
-    const member = inOrder.findLast((one) => fieldOfFile(one, path) !== undefined);
-    const field = member === undefined ? undefined : fieldOfFile(member, path);
-    return [
-      {
-        code: "NoContents",
-        reason: `${member === undefined ? "" : `${member.metadata.name}: `}${path} has ${(append ?? []).length > 0 ? "something to append, and no contents" : "no contents"} in any MachineConfig of the pool`,
-        remedy: "give contents.source, the whole file as a data URL (data:, for an empty file)",
-        ...(member === undefined || field === undefined
-          ? {}
-          : { member: member.metadata.name, path: field, involves: [{ member: member.metadata.name, path: field }] }),
-      },
-    ];
+  if (bare.length === 0) return [];
+  const named = new Map(inOrder.flatMap(filesNamedBy));
+  return bare.map(({ path, append }): RenderRefusal => {
+    const owner = named.get(path);
+    return {
+      code: "NoContents",
+      reason: `${owner === undefined ? "" : `${owner.member}: `}${path} has ${(append ?? []).length > 0 ? "something to append, and no contents" : "no contents"} in any MachineConfig of the pool`,
+      remedy: "give contents.source, the whole file as a data URL (data:, for an empty file)",
+      ...(owner === undefined ? {} : { ...owner, involves: [owner] }),
+    };
   });
 }
-const mostBareFiles = 20;
+
+/** The files that a member names, each with its field. */
+function filesNamedBy(
+  member: MachineConfigInput,
+): readonly (readonly [file: string, { readonly member: string; readonly path: string }])[] {
+  const ignition = ignitionOf(member);
+  const files = ignition?.verdict === "valid" ? (ignition.config.storage?.files ?? []) : [];
+  return files.map(({ path }, index) => [
+    path,
+    { member: member.metadata.name, path: `spec.config.storage.files[${index}]` },
+  ]);
+}
 
 /** The field of a member that names a file; `undefined`: it does not name it. */
 function fieldOfFile(member: MachineConfigInput, path: string): string | undefined {

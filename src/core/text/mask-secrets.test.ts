@@ -96,10 +96,12 @@ test.for([
   ["line breaks", "\n"],
   ["carriage returns", "\r"],
   ["blanks", " "],
+  ["tabs", "\t"],
 ])("to tell whether a file of %s is a Secret costs no more than its length [text-mask-secrets-1]", ([, character]) => {
   const text = (character ?? "").repeat(300_000);
   expect(isSecretFile("/etc/a", 0o644, text)).toBe(false);
   expect(isSecretFile("/etc/a", 0o644, `${text}\nkind: Secret\r\n`)).toBe(true);
+  expect(isSecretFile("/etc/a", 0o644, `kind: Secret${text}!`)).toBe(/[\r\n]/.test(text));
 });
 
 test.for([

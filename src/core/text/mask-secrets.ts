@@ -37,7 +37,7 @@ export function isSecretFile(path: string, mode: number, text?: string): boolean
 }
 
 /** Blanks that no other part of the pattern can take, or few of them: a text of blanks alone costs one pass. */
-const secretManifest = /^[ \t]*"?kind"?\s{0,64}:\s{0,64}"?Secret"?[ \t]*,?[ \t]*\r?$/m;
+const secretManifest = /^[ \t]*"?kind"?\s{0,64}:\s{0,64}"?Secret"?[ \t]*(?:,[ \t]*)?\r?$/m;
 
 /** Names of settings whose value is a secret; a value in quotes ends with them, any other at the end of the line. */
 const secretName = String.raw`[\w.-]*(?:pass(?:word|wd|phrase)?hash|password|passwd|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credentials?|psk|auth)`;
