@@ -67,7 +67,7 @@ test.for(["bin/mco", "hack/kubernetes"])(
   },
 );
 
-test("mco help COMMAND says what mco COMMAND --help says, and knows no other word [cli-main-3]", () => {
+test("mco help COMMAND says what mco COMMAND --help says, and knows no other word [cli-main-5]", () => {
   const mco = (...words: readonly string[]) =>
     spawnSync(process.execPath, ["--disable-warning=ExperimentalWarning", main, ...words], { encoding: "utf8" });
   const [help, flag, wrong] = [mco("help", "plan"), mco("plan", "--help"), mco("help", "plna")];
