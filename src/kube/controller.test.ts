@@ -7,12 +7,16 @@ import { memoryJournal } from "../ports/journal.ts";
 import { Kernel } from "../../test/simulation/kernel.ts";
 import { inProcessCluster } from "../../test/simulation/in-process-cluster.ts";
 import { type Controller, runControllers, watching } from "./controller.ts";
+import { overallDegraded } from "../core/pool/pool-status.ts";
 import { createEventRecorder } from "./event-recorder.ts";
 import { KubeError } from "./kube-error.ts";
 import { done } from "./outcome.ts";
 
 /** Runs a controller of pools that fails with `failure` three times, and returns what its condition has been. */
-async function statusesAfter(failure: Error): Promise<{ statuses: Set<string>; looks: number[] }> {
+async function statusesAfter(
+  failure: Error,
+): Promise<{ statuses: Set<string>; looks: number[]; alone: readonly string[] }> {
+  const alone: string[] = [];
   const kernel = new Kernel(9);
   const statuses = new Set<string>();
   const looks: number[] = [];
@@ -21,6 +25,7 @@ async function statusesAfter(failure: Error): Promise<{ statuses: Set<string>; l
     watches: [watching({ resource: MachineConfigPool })],
     owns: [],
     degradedCondition: "RenderDegraded",
+    summaryOf: overallDegraded,
     reconcile: async () => {
       looks.push(kernel.now);
       if (looks.length <= 3) throw failure;
@@ -36,6 +41,12 @@ async function statusesAfter(failure: Error): Promise<{ statuses: Set<string>; l
       metadata: { name: "worker" },
       spec: {},
     } as MachineConfigPool);
+    await kube.patch(
+      MachineConfigPool,
+      { name: "worker" },
+      { type: "merge", body: { status: { conditions: [{ type: "Degraded", status: "False" }] } } },
+      { subresource: "status" },
+    );
     const ports = { clock: kernel.clock, random: kernel.random, log: silentLogger, journal: memoryJournal() };
     void runControllers(
       [controller],
@@ -50,13 +61,15 @@ async function statusesAfter(failure: Error): Promise<{ statuses: Set<string>; l
       stopping.signal,
     )) {
       if (event.type === "BOOKMARK") continue;
-      const status = event.object.status?.conditions?.find(({ type }) => type === "RenderDegraded")?.status;
+      const statusOf = (wanted: string) => event.object.status?.conditions?.find(({ type }) => type === wanted)?.status;
+      const status = statusOf("RenderDegraded");
+      if (status !== undefined && statusOf("Degraded") !== status) alone.push(`${status} ${statusOf("Degraded")}`);
       if (status !== undefined) statuses.add(status);
     }
   })().catch(() => undefined);
   await kernel.run({ until: () => statuses.has("False"), maxMs: 600_000 });
   stopping.abort(new Error("the test is over"));
-  return { statuses, looks };
+  return { statuses, looks, alone };
 }
 
 test.for([
@@ -65,6 +78,11 @@ test.for([
   { title: "the server does not know us for the moment", failure: new KubeError(401, {}, "GET /") },
 ])("while $title, no object is called degraded [kube-controller-1]", async ({ failure }) => {
   expect([...(await statusesAfter(failure)).statuses]).toEqual(["False"]);
+});
+
+test("a condition and the one that sums it up are written together [kube-controller-2]", async () => {
+  const { statuses, alone } = await statusesAfter(new KubeError(422, { reason: "Invalid" }, "PATCH /"));
+  expect([[...statuses], alone]).toEqual([["True", "False"], []]);
 });
 
 test("what the server refuses for good is shown until it is over", async () => {

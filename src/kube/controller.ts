@@ -53,6 +53,8 @@ export interface Controller {
    * False with the reason of the wait.
    */
   readonly degradedCondition?: string;
+  /** The condition that sums that one up with others, which is written with it where the object has it. */
+  readonly summaryOf?: (conditions: readonly LooseCondition[]) => LooseCondition;
   /** Triggers other than object changes: called once, adds keys until the context's signal aborts. */
   readonly start?: (add: (key: string) => void, context: Omit<Context, "caches">) => void;
   /** Reconciles one key. Receives a name, never an event. */
@@ -245,7 +247,7 @@ export async function runControllers(
       kube,
       resource,
       cached.metadata,
-      (object) => (stands(object) ? undefined : withCondition(object, wanted, clock.now())),
+      (object) => (stands(object) ? undefined : withCondition(object, wanted, controller.summaryOf, clock.now())),
       { subresource: "status", cached, signal },
     );
   }
@@ -257,7 +259,7 @@ export async function runControllers(
   for (const queue of queues) queue.stop();
 }
 
-interface LooseCondition {
+export interface LooseCondition {
   readonly type: string;
   readonly status: string;
   readonly reason: string;
@@ -268,8 +270,13 @@ const conditionsOf = (object: KubeObject) =>
   (object as { status?: { conditions?: (LooseCondition & { lastTransitionTime?: string })[] } }).status?.conditions ??
   [];
 
-/** The status patch that sets one condition of a list, or `undefined` if nothing changes. */
-function withCondition(object: KubeObject, wanted: LooseCondition, now: number): Partial<KubeObject> | undefined {
+/** The status patch that sets one condition of a list, and its summary, or `undefined` if nothing changes. */
+function withCondition(
+  object: KubeObject,
+  wanted: LooseCondition,
+  summaryOf: Controller["summaryOf"],
+  now: number,
+): Partial<KubeObject> | undefined {
   const conditions = conditionsOf(object);
   const before = conditions.find((condition) => condition.type === wanted.type);
   if (
@@ -279,7 +286,11 @@ function withCondition(object: KubeObject, wanted: LooseCondition, now: number):
     before.message === wanted.message
   )
     return undefined;
-  return { status: { conditions: setCondition(conditions, wanted, now) } } as Partial<KubeObject>;
+  const after = setCondition<LooseCondition>(conditions, wanted, now);
+  const summary = summaryOf?.(after);
+  const isThere = conditions.some(({ type }) => type === summary?.type);
+  const written = summary !== undefined && isThere ? setCondition<LooseCondition>(after, summary, now) : after;
+  return { status: { conditions: written } } as Partial<KubeObject>;
 }
 
 function refuseSharedFields(controllers: readonly Controller[]): void {
