@@ -40,8 +40,8 @@ export interface Impersonated {
 
 interface Kubeconfig {
   "current-context"?: string;
-  clusters?: { name: string; cluster: Record<string, unknown> }[];
-  users?: { name: string; user: Record<string, unknown> }[];
+  clusters?: { name: string; cluster?: Record<string, unknown> }[];
+  users?: { name: string; user?: Record<string, unknown> }[];
   contexts?: { name: string; context: { cluster: string; user?: string; namespace?: string } }[];
 }
 
@@ -136,8 +136,12 @@ async function readFiles(files: Pick<Files, "readText">, paths: readonly string[
     });
   return {
     currentContext: read.map(({ config }) => text(config["current-context"])).find((one) => one !== undefined),
-    clusters: read.flatMap(({ config, folder }) => (config.clusters ?? []).map((one) => ({ ...one, folder }))),
-    users: read.flatMap(({ config, folder }) => (config.users ?? []).map((one) => ({ ...one, folder }))),
+    clusters: read.flatMap(({ config, folder }) =>
+      (config.clusters ?? []).map(({ name, cluster }) => ({ name, cluster: cluster ?? {}, folder })),
+    ),
+    users: read.flatMap(({ config, folder }) =>
+      (config.users ?? []).map(({ name, user }) => ({ name, user: user ?? {}, folder })),
+    ),
     contexts: read.flatMap(({ config }) => config.contexts ?? []),
   };
 }
