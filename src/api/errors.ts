@@ -75,11 +75,6 @@ export const errorCodes = {
     meaning: "The input files of a build are incomplete.",
     remedy: "This is a bug, or the build's ConfigMaps were changed: request a rebuild.",
   },
-  MCO_BUILD_LAYER_MISSING: {
-    meaning: "An image that custom steps made does not have the configuration that it was built with.",
-    remedy:
-      "Look for an instruction that removes or replaces files below /usr/lib/machine-config; without one this is a bug.",
-  },
   MCO_BUILD_INPUT_MISSING: {
     meaning: "An input of an image build is missing or cannot be read.",
     remedy: "Restore the named object; the build then continues on its own.",

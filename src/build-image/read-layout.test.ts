@@ -148,7 +148,3 @@ test("the layer with the configuration is replaced by the configuration's own [b
   const payload = hostPaths.payload.slice(1);
   expect(await layersWith("usr/a", payload, "usr/b")).toEqual(["base", "usr/a", "own", "usr/b"]);
 });
-
-test("an image without the configuration's layer is refused [build-own-layer-2]", async () => {
-  await expect(layersWith("usr/a", "usr/b")).rejects.toMatchObject({ code: "MCO_BUILD_LAYER_MISSING" });
-});

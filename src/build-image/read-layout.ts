@@ -3,7 +3,6 @@ import { bytesToHex } from "@noble/hashes/utils.js";
 import { createGunzip } from "node:zlib";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import { McoError } from "../api/errors.ts";
 import { hostPaths } from "../api/names.ts";
 import { parentFrom, type ParentImage, type ParentLayer } from "../registry/compose-image.ts";
 import {
@@ -143,7 +142,6 @@ export function onBase(
  * layer: the same files, and the same bytes on every machine.
  *
  * @param diffIds layers of the base, which are not read.
- * @throws McoError `MCO_BUILD_LAYER_MISSING`
  */
 export async function withOwnLayer(
   built: ParentImage,
@@ -164,7 +162,7 @@ export async function withOwnLayer(
     const rootfs = { type: "layers", diff_ids: layers.map(({ diffId }) => diffId) };
     return { ...built, config: { ...built.config, rootfs }, layers };
   }
-  throw new McoError("MCO_BUILD_LAYER_MISSING");
+  return built;
 }
 
 async function holds(layer: ParentLayer, path: string, signal: AbortSignal): Promise<boolean> {

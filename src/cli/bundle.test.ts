@@ -25,6 +25,7 @@ describe("what the Containerfile puts into the image", () => {
 
   test("is the program, by its own name and by those of its processes", () => {
     expect(readdirSync(join(folder, "bin")).sort()).toEqual([
+      "kubectl-mco",
       "machine-config-controller",
       "machine-config-daemon",
       "machine-config-operator",
