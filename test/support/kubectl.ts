@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process";
-import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { TestUser } from "../contract/api-target.ts";
 import type { TlsTarget } from "../contract/tls-target.ts";
@@ -30,14 +30,17 @@ export type KubectlTarget = Pick<TlsTarget, "folder" | "identity"> & {
 };
 
 export function kubectlFor(target: KubectlTarget, program = kubectlPath): Kubectl {
+  let count = 0;
   const base64 = (text: string) => Buffer.from(text).toString("base64");
   const kubeconfig = (user: Exclude<TestUser, "nobody">): string => {
     const home = join(target.folder, `home-${user}`);
     const file = join(home, "kubeconfig");
     mkdirSync(home, { recursive: true });
     const { certificate, key } = target.identity(user);
+    // In one step: another kubectl may be about to read it.
+    const written = `${file}.${(count += 1)}`;
     writeFileSync(
-      file,
+      written,
       JSON.stringify({
         apiVersion: "v1",
         kind: "Config",
@@ -54,6 +57,7 @@ export function kubectlFor(target: KubectlTarget, program = kubectlPath): Kubect
         "current-context": "c",
       }),
     );
+    renameSync(written, file);
     return file;
   };
   return (args, { input, user = "admin", env = {}, onOutput } = {}) =>
