@@ -51,8 +51,9 @@ export function connectTo(connection: Connection, { component, onWarning, reread
 }
 
 /**
- * How a command finds its API server: its flags, $KUBECONFIG, the pod's own account, the cluster in the folder, and what
- * kubectl would ask, which as kubectl's plug-in comes first. Whom it acts as, and in which context, its flags say.
+ * Connects to the API server that the command line names, or else to that of $KUBECONFIG, of the pod's own account, of the
+ * cluster in the current folder, or of kubectl's default kubeconfig. As kubectl's plug-in, the program takes the default
+ * kubeconfig before the cluster in the folder. `--context`, `--as` and `--as-group` apply.
  */
 export async function connect({
   kubeconfig,
@@ -92,10 +93,7 @@ export async function connect({
   return connectTo(connection, { component, onWarning, reread: () => read(connection.context) });
 }
 
-/**
- * The kubeconfig that kubectl takes where nothing names another one, if it is to be used: without a cluster in the
- * current folder, or as kubectl's plug-in, which asks whom kubectl asks.
- */
+/** kubectl's default kubeconfig, if it exists. A cluster in the current folder comes first, except for kubectl's plug-in. */
 function userKubeconfig(): string | undefined {
   const path = join(homedir(), ".kube", "config");
   return (isKubectlPlugin(process.env["MCO_CALLED_AS"] ?? process.argv[1] ?? "") || !existsSync(".mco")) &&

@@ -3,10 +3,14 @@ import type { Impersonated } from "../kube/kubeconfig.ts";
 import { usageError } from "./arguments.ts";
 import type { Command, Flag } from "./commands.ts";
 
-/** Flags of every command that may speak with a cluster of any name, beside its own; as kubectl has them. */
+/** Flags that every command with `--kubeconfig` has besides its own. kubectl has the same. */
 const clusterFlags: readonly Flag[] = [
   { flag: "--context", value: "NAME", text: "context of the kubeconfig (default: its current one)" },
-  { flag: "--as", value: "USER", text: "user to act as, which the user of the kubeconfig must be allowed to" },
+  {
+    flag: "--as",
+    value: "USER",
+    text: "user to act as; the user of the kubeconfig needs the right to impersonate that user",
+  },
   { flag: "--as-group", value: "GROUP", text: "group to act as, with --as; may be given several times" },
 ];
 
@@ -22,7 +26,7 @@ const peopleFlags: readonly Flag[] = [
   },
 ];
 
-/** What these flags said, for the whole of one process. */
+/** Values of these flags, for the whole process. */
 export interface GlobalFlags {
   readonly context?: string;
   readonly impersonate?: Impersonated;
@@ -31,7 +35,7 @@ export interface GlobalFlags {
 
 let given: GlobalFlags = { color: "auto" };
 
-/** What the command line of this process said. */
+/** The values on the command line of this process. */
 export const globalFlags = (): GlobalFlags => given;
 
 const ofEvery = ({ kind, flags = [] }: Pick<Command, "kind" | "flags">): readonly Flag[] =>

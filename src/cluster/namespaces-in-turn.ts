@@ -2,8 +2,8 @@ import type { KubeObject } from "../api/schema/object.ts";
 import { clusterNamespaces } from "../apiserver/schema/shares.ts";
 
 /**
- * Objects in an order in which namespaces take turns, those of the cluster and of the suite before all others: thousands of
- * one tenant keep none of another one waiting.
+ * Orders objects so that namespaces take turns, those of the cluster and the suite first: thousands of objects of one
+ * tenant delay none of another tenant.
  */
 export function namespacesInTurn<T extends KubeObject>(objects: readonly T[]): readonly T[] {
   const counts = new Map<string, number>();

@@ -33,7 +33,7 @@ import { renderForPool, storageOverridesOf } from "../core/render/render-for-poo
 import type { RenderRefusal } from "../core/render/render-pool.ts";
 import { overallDegraded } from "../core/pool/pool-status.ts";
 import { trimMachineConfig } from "../core/pool/trim.ts";
-import { andMore, listText } from "../core/text/list-text.ts";
+import { listText, shortList } from "../core/text/list-text.ts";
 import { equalValues } from "../ignition/canonical.ts";
 import { type Caches, type Context, type Controller, watching } from "../kube/controller.ts";
 import { KubeError, isPassing } from "../kube/kube-error.ts";
@@ -503,12 +503,9 @@ async function point(
 const mostRefusals = 20;
 /** The first reasons, and how many more there are. */
 const sentence = (refusals: readonly RenderRefusal[]) =>
-  [
-    ...refusals
-      .slice(0, mostRefusals)
-      .map(({ reason, remedy }) => (remedy === undefined ? reason : `${reason} (${remedy})`)),
-    ...(refusals.length > mostRefusals ? [andMore(refusals.length - mostRefusals)] : []),
-  ].join("; ");
+  shortList(refusals, mostRefusals, ({ reason, remedy }) =>
+    remedy === undefined ? reason : `${reason} (${remedy})`,
+  ).join("; ");
 
 /**
  * Pools that select a MachineConfig before or after a change; for a rendered config that is deleted, or whose contents

@@ -141,7 +141,7 @@ class WaitingEvents {
     this.#most = most;
   }
 
-  /** @returns what there is no place for: an Event of the namespace with the most of them, its newest. */
+  /** @returns the Event that is dropped for lack of room: the newest of the namespace with the most. */
   add(object: KubeObject, note: EventNote): WaitingEvent | undefined {
     const event = { object, note, sent: Promise.withResolvers<void>() };
     const namespace = object.metadata.namespace ?? "";
@@ -173,7 +173,7 @@ class WaitingEvents {
     return undefined;
   }
 
-  /** It was sent, or given up. */
+  /** Ends the wait for an Event that was sent or dropped. */
   settle(event: WaitingEvent): void {
     this.#unsettled.delete(event);
     event.sent.resolve();

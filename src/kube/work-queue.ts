@@ -156,7 +156,7 @@ export class WorkQueue {
     return found;
   }
 
-  /** Behind all others: what is always due again must keep nothing else waiting. */
+  /** Puts a key behind all others: a key that is always due again must not delay the others. */
   #putLast(entry: Entry): void {
     const { key, namespace } = entry;
     this.#isPreferredNext = !this.#options.preferred.has(namespace);

@@ -42,6 +42,10 @@ async function read(
   };
 }
 
+/** A layer of these bytes, as a manifest describes it. */
+const gzipDescriptor = (bytes: Uint8Array) =>
+  ({ mediaType: "", digest: digestOf(bytes), sizeBytes: bytes.length, annotations: {}, compression: "gzip" }) as const;
+
 /** A mebibyte of one letter. */
 function bombOf(letter: string): { readonly bytes: Uint8Array; readonly digest: string } {
   const { bytes } = gzippedLayer({ path: "usr/bomb", contents: letter.repeat(1024 * 1024) });
@@ -136,13 +140,7 @@ describe("files of an image", () => {
 
   test("presence is asked of files of any size, without their contents [read-image-files-1]", async () => {
     const { bytes } = gzippedLayer({ path: "usr/bin/runc", contents: "x".repeat(1024 * 1024 + 1) });
-    const layer = {
-      mediaType: "",
-      digest: digestOf(bytes),
-      sizeBytes: bytes.length,
-      annotations: {},
-      compression: "gzip",
-    } as const;
+    const layer = gzipDescriptor(bytes);
     const open = async function* () {
       yield bytes;
     };
@@ -151,8 +149,8 @@ describe("files of an image", () => {
   });
 
   test("layers that are small are refused when they are too large together, unpacked [read-image-files-2]", async () => {
-    const { bytes, digest } = bombOf("x");
-    const layer = { mediaType: "", digest, sizeBytes: bytes.length, annotations: {}, compression: "gzip" } as const;
+    const { bytes } = bombOf("x");
+    const layer = gzipDescriptor(bytes);
     const readWith = (count: number) => {
       const open = async function* () {
         yield bytes;
@@ -169,13 +167,7 @@ describe("files of an image", () => {
 
   test("empty files are counted, of all layers together [read-image-files-3]", async () => {
     const { bytes } = gzippedLayer(...Array.from({ length: 20 }, (_, index) => ({ path: `usr/${index}` })));
-    const layer = {
-      mediaType: "",
-      digest: digestOf(bytes),
-      sizeBytes: bytes.length,
-      annotations: {},
-      compression: "gzip",
-    } as const;
+    const layer = gzipDescriptor(bytes);
     const readWith = (entries: number) => {
       const open = async function* () {
         yield bytes;

@@ -1,5 +1,4 @@
-import type { UserInfo } from "../schema/contract.ts";
-import type { Share } from "../schema/contract.ts";
+import type { Share, UserInfo } from "../schema/contract.ts";
 
 /** One request on its way through the server. */
 export interface Exchange {

@@ -1,6 +1,5 @@
 import type { UserTurns } from "../access/exchange.ts";
-import type { Share } from "../schema/contract.ts";
-import type { Part } from "../schema/contract.ts";
+import type { Part, Share } from "../schema/contract.ts";
 
 /** What {@link Turns} needs of the event loop. */
 export interface Loop {

@@ -1,10 +1,9 @@
 import type { HttpRequest, HttpResponse } from "../../ports/http.ts";
-import type { Share } from "../schema/contract.ts";
 import { deleteObject } from "./deletes.ts";
 import type { LiveObject } from "../storage/live-objects.ts";
 import { bodyObject } from "../http/request-body.ts";
 import { isTrue } from "../http/request-target.ts";
-import type { KubeObject } from "../schema/contract.ts";
+import type { KubeObject, Share } from "../schema/contract.ts";
 import { cloneJson, isObject } from "../schema/json-values.ts";
 import { compileLabelSelector } from "../schema/selectors.ts";
 import type { Engine } from "./engine.ts";

@@ -49,15 +49,15 @@ const sharesOfRequests = {
   ofOne: { others: 1 / 8, nodes: 1 / 8, cluster: 1 },
 } satisfies Record<string, Readonly<Record<Part, number>>>;
 /**
- * The same where a request is changed, by whomever: requesters may not, and others add decisions and certificates. Whatever
- * requests there are, each can be decided and signed.
+ * The same for changes of requests, whoever makes them. Requesters may not change theirs; approvers and signers add
+ * decisions and certificates, for which there is always room.
  */
 const shareOfDecisions = 2;
 
 /**
- * Of each limit, what there is beyond it for objects that are there, by whoever changes them, so that a namespace that
- * somebody filled has machines and components of the cluster write statuses and finalizers. Others have theirs for objects
- * that are being deleted: who holds them writes what ends that.
+ * Room beyond each limit for changes of stored objects, as a part of the limit, by the author of the change: machines and
+ * components of the cluster can write statuses and finalizers in a full namespace. Others have theirs for objects that are
+ * being deleted, whose finalizers they remove.
  */
 const reserveOfWriter: Readonly<Record<Part, number>> = { others: 1 / 16, nodes: 3 / 32, cluster: 1 / 8 };
 
@@ -107,7 +107,7 @@ interface Counter {
   readonly limit: number | undefined;
   /** Of the limit, as much as each writer may fill. */
   readonly shares?: Readonly<Record<Part, number>>;
-  /** As much as whoever changes an object may fill, instead of the above. */
+  /** The same for changes of stored objects, instead of `shares`. */
   readonly shareOfChanges?: number;
 }
 
@@ -178,7 +178,7 @@ export class Room {
   }
 }
 
-/** What an update has beyond the limits, as a part of them. Events have no status, and those who write them no end. */
+/** Room of an update beyond the limits, as a part of them. Events have none: they have no status, and come without end. */
 function reserveFor(before: Weighed | undefined, after: Weighed, by: Part): number {
   if (before === undefined) return 0;
   const goes = after.object.metadata.deletionTimestamp !== undefined;

@@ -1,12 +1,13 @@
-import type { Pod } from "../../api/foreign/kubernetes.ts";
+import { type Pod, kubernetes } from "../../api/foreign/kubernetes.ts";
 import { keyOf } from "../../api/schema/object.ts";
 import type { Context } from "../../kube/controller.ts";
+import { updateObject } from "../../kube/kube-client.ts";
 import { KubeError, isNotFound, isPassing } from "../../kube/kube-error.ts";
 import { eachAtOnce } from "../../ports/each-at-once.ts";
 import { namespacesInTurn } from "../namespaces-in-turn.ts";
 
 const podsAtOnce = 20;
-/** What the API server refused is tried again then: what it says of one pod may last for as long as its author likes. */
+/** Refused changes are tried again after this time: a tenant may keep a namespace full for as long as they like. */
 const refusedAgainSeconds = 60;
 const shownPods = 20;
 
@@ -15,16 +16,41 @@ export interface PodFailure {
   readonly error: unknown;
 }
 
-/**
- * Whether the API server refuses to write this object, as in a namespace without room, and may do so for as long as
- * whoever fills it likes.
- */
-export const isRefused = (error: unknown): error is KubeError =>
+/** Whether the API server refuses a write, as it does in a full namespace, and may go on to refuse it. */
+const isRefused = (error: unknown): error is KubeError =>
   error instanceof KubeError && !isPassing(error) && !isNotFound(error);
 
 /**
- * Carries out work for each pod, a few at a time, namespaces in turn. A failure keeps no other pod waiting; a pod that is
- * gone is none.
+ * Changes the status of this pod, and of no other of its name.
+ *
+ * @returns why the API server refused it; `undefined`: it is written, or needed no change.
+ */
+export async function changeStatus(
+  pod: Pod,
+  change: (fresh: Pod) => NonNullable<Pod["status"]> | undefined,
+  { kube, signal }: Pick<Context, "kube" | "signal">,
+): Promise<KubeError | undefined> {
+  try {
+    await updateObject(
+      kube,
+      kubernetes.Pod,
+      pod.metadata,
+      (fresh) => {
+        const status = fresh.metadata.uid === pod.metadata.uid ? change(fresh) : undefined;
+        return status === undefined ? undefined : { status };
+      },
+      { subresource: "status", cached: pod, signal },
+    );
+    return undefined;
+  } catch (error) {
+    if (isRefused(error)) return error;
+    throw error;
+  }
+}
+
+/**
+ * Carries out work for each pod, a few at a time, namespaces in turn. A failure delays no other pod; a pod that is gone is
+ * no failure.
  */
 export async function eachPod(
   pods: readonly Pod[],
@@ -45,7 +71,7 @@ export async function eachPod(
 }
 
 /**
- * Reports what failed of a pass that is at its end. Throws a failure that may be over soon.
+ * Reports the failures of a pass at its end. Throws a failure that may pass.
  *
  * @returns after how many seconds to try again what was refused; `undefined`: nothing was.
  */

@@ -1,11 +1,10 @@
 import { type Lease, type Node, type Pod, type Taint, kubernetes } from "../../api/foreign/kubernetes.ts";
 import { conditionOf, keyOf } from "../../api/schema/object.ts";
 import { type Caches, type Context, type Controller, watching } from "../../kube/controller.ts";
-import { updateObject } from "../../kube/kube-client.ts";
 import { isConflict } from "../../kube/kube-error.ts";
 import { done } from "../../kube/outcome.ts";
 import type { ObjectChange } from "../../kube/watch-cache.ts";
-import { type PodFailure, eachPod, isRefused, reportFailures } from "./each-pod.ts";
+import { changeStatus, eachPod, type PodFailure, reportFailures } from "./each-pod.ts";
 import { evictionTime, unreachableConditions, wantedTaints } from "./judge-node.ts";
 import { isPodReady, isTerminal, podIndexes } from "./pod-state.ts";
 import { sameJson } from "./merge-difference.ts";
@@ -240,8 +239,9 @@ export function nodeLifecycleController(graceSeconds: number): Controller {
   }
 }
 
-/** Reports that a pod's node is gone, and deletes the pod, whether the report is taken or not. */
-async function bury(pod: Pod, { kube, clock, log, signal }: Context): Promise<void> {
+/** Reports that a pod's node is gone, and deletes the pod, even if the API server refuses the report. */
+async function bury(pod: Pod, context: Context): Promise<void> {
+  const { kube, clock, log, signal } = context;
   if (!isTerminal(pod)) {
     const condition = {
       type: "DisruptionTarget",
@@ -249,26 +249,16 @@ async function bury(pod: Pod, { kube, clock, log, signal }: Context): Promise<vo
       reason: "DeletionByPodGC",
       message: "PodGC: node no longer exists",
     };
-    try {
-      await updateObject(
-        kube,
-        kubernetes.Pod,
-        pod.metadata,
-        (fresh) =>
-          fresh.metadata.uid === pod.metadata.uid && !isTerminal(fresh)
-            ? {
-                status: {
-                  phase: "Failed",
-                  conditions: setCondition(fresh.status?.conditions, condition, clock.now()),
-                },
-              }
-            : undefined,
-        { subresource: "status", cached: pod, signal },
-      );
-    } catch (error) {
-      if (!isRefused(error)) throw error;
+    const error = await changeStatus(
+      pod,
+      (fresh) =>
+        isTerminal(fresh)
+          ? undefined
+          : { phase: "Failed", conditions: setCondition(fresh.status?.conditions, condition, clock.now()) },
+      context,
+    );
+    if (error !== undefined)
       log.warn({ error, pod: keyOf(pod) }, "the pod is deleted without saying that its node is gone");
-    }
   }
   await deleteThis(pod, kube, signal, 0);
 }

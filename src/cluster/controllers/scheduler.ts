@@ -1,12 +1,11 @@
 import { type Node, type Pod, kubernetes } from "../../api/foreign/kubernetes.ts";
 import { conditionOf, keyOf } from "../../api/schema/object.ts";
 import { type Caches, type Context, type Controller, watching } from "../../kube/controller.ts";
-import { updateObject } from "../../kube/kube-client.ts";
 import { isConflict, isNotFound } from "../../kube/kube-error.ts";
 import { type Outcome, done } from "../../kube/outcome.ts";
 import type { ObjectChange } from "../../kube/watch-cache.ts";
 import { chooseNode } from "./choose-node.ts";
-import { isRefused } from "./each-pod.ts";
+import { changeStatus } from "./each-pod.ts";
 import { sameJson } from "./merge-difference.ts";
 import { isTerminal, podIndexes } from "./pod-state.ts";
 import { setCondition } from "../../api/schema/conditions.ts";
@@ -62,32 +61,22 @@ export function scheduler(): Controller {
   }
 
   /** Says in the status and an Event why a pod has no node, unless that was said before. */
-  async function sayUnschedulable(
-    key: string,
-    pod: Pod,
-    message: string,
-    { kube, events, clock, log, signal }: Context,
-  ): Promise<void> {
+  async function sayUnschedulable(key: string, pod: Pod, message: string, context: Context): Promise<void> {
+    const { events, clock, log } = context;
     const { uid } = pod.metadata;
     const wanted = { type: "PodScheduled", status: "False", reason: "Unschedulable", message };
     const before = conditionOf(pod.status?.conditions, "PodScheduled");
     if (before?.status === wanted.status && before.message === message) return;
     const refused = unwritten.get(key);
     if (refused?.uid === uid && refused?.message === message) return;
-    try {
-      await updateObject(
-        kube,
-        kubernetes.Pod,
-        pod.metadata,
-        (fresh) =>
-          fresh.metadata.uid === uid && waitsForNode(fresh)
-            ? { status: { conditions: setCondition(fresh.status?.conditions, wanted, clock.now()) } }
-            : undefined,
-        { subresource: "status", cached: pod, signal },
-      );
-      unwritten.delete(key);
-    } catch (error) {
-      if (!isRefused(error)) throw error;
+    const error = await changeStatus(
+      pod,
+      (fresh) =>
+        waitsForNode(fresh) ? { conditions: setCondition(fresh.status?.conditions, wanted, clock.now()) } : undefined,
+      context,
+    );
+    if (error === undefined) unwritten.delete(key);
+    else {
       log.warn({ error }, "the API server refused to say in the pod's status why it has no node");
       unwritten.set(key, { uid, message });
     }

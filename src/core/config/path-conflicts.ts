@@ -85,8 +85,8 @@ export function pathClaims({ storage, systemd, passwd }: IgnitionConfig): readon
 }
 
 /**
- * All claims that cannot be had together, at most two for each claim, in the order of the later claim: who compares what
- * was with what is to be needs each of them.
+ * All claims that cannot be had together, at most two for each claim, in the order of the later claim: callers
+ * that compare the conflicts before and after a change need each of them.
  */
 export function pathConflicts(claims: readonly PathClaim[]): readonly PathConflict[] {
   const conflicts: PathConflict[] = [];

@@ -1,6 +1,6 @@
 import type { PinAnswer, PinGrant, PinnedSetVersion } from "./pin-grant.ts";
 import { clipText } from "../text/clip-text.ts";
-import { andMore } from "../text/list-text.ts";
+import { shortList } from "../text/list-text.ts";
 
 /** A set whose images all lie on the machine. */
 export interface PinnedSet extends PinnedSetVersion {
@@ -145,16 +145,12 @@ const shownFailures = 5;
 const problemLimit = 400;
 
 /** What a set lacks, as its status says it. */
-export function pinFailureText(failures: readonly PinFailure[]): string {
-  const parts = failures
-    .slice(0, shownFailures)
-    .map(
-      ({ index, image, code, problem }) =>
-        `${pinFieldOf(index)}: ${image}: ${code}: ${clipText(problem, problemLimit)}`,
-    );
-  const more = failures.length - parts.length;
-  return [...parts, ...(more > 0 ? [andMore(more)] : [])].join("; ");
-}
+export const pinFailureText = (failures: readonly PinFailure[]): string =>
+  shortList(
+    failures,
+    shownFailures,
+    ({ index, image, code, problem }) => `${pinFieldOf(index)}: ${image}: ${code}: ${clipText(problem, problemLimit)}`,
+  ).join("; ");
 
 /** The answer to a grant. */
 export const pinAnswerOf = (grant: PinGrant, failures: readonly PinFailure[]): PinAnswer => {

@@ -1,6 +1,7 @@
 import { type Decoded, zeroOf } from "./decode-go.ts";
 import { encodeScalar } from "./encode-go.ts";
 import type { GoStruct, GoType } from "./kubelet-fields.ts";
+import { mapItems, mapValues } from "./map-items.ts";
 
 /**
  * A decoded value as a Go program reads it back from what Go wrote of it: members without a value are gone, except those
@@ -34,29 +35,17 @@ function readMember(value: unknown, type: GoType, isAlways: boolean): unknown {
     if ("list" in type) {
       const items = (value ?? []) as readonly unknown[];
       if (items.length === 0) return isAlways ? [] : undefined;
-      return type.list === "string" ? items : readList(items, type.list);
+      return type.list === "string" ? items : mapItems(items, (item) => readItem(item, type.list));
     }
     if ("map" in type) {
       const map = (value ?? {}) as Decoded;
       if (isEmptyMap(map)) return undefined;
-      return isUnchanged(type.map) ? map : readMap(map, type.map);
+      return isUnchanged(type.map) ? map : mapValues(map, (item) => readItem(item, type.map));
     }
     return value === undefined && type.isPointer === true ? undefined : asRead((value ?? {}) as Decoded, type);
   }
   // A time that is not set is written as null, which reads as not set.
   return encodeScalar(value, type, isAlways) ?? undefined;
-}
-
-function readList(list: readonly unknown[], type: GoType): readonly unknown[] {
-  const items = list.map((item) => readItem(item, type));
-  return items.every((item, i) => item === list[i]) ? list : items;
-}
-
-function readMap(map: Decoded, type: GoType): Decoded {
-  const keys = Object.keys(map);
-  const items = keys.map((key) => readItem(map[key], type));
-  if (items.every((item, i) => item === map[keys[i] ?? ""])) return map;
-  return Object.fromEntries(keys.map((key, i) => [key, items[i]]));
 }
 
 /** Whether items of a type are read as they are: texts, lists of them, and true or false. */

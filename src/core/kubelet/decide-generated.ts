@@ -7,7 +7,7 @@ import { type ConditionInput, setCondition } from "../../api/schema/conditions.t
 import { type GeneratedFile, generatedConfig } from "../render/generated-config.ts";
 import { type OverriddenFile, overriddenText } from "../render/overridden-files.ts";
 import { clipText } from "../text/clip-text.ts";
-import { andMore } from "../text/list-text.ts";
+import { shortList } from "../text/list-text.ts";
 import type { FieldProblem } from "./decode-go.ts";
 import type { Holder } from "./held-configs.ts";
 import { type LostField, lostFieldText } from "./lost-fields.ts";
@@ -212,10 +212,7 @@ const longestName = 1024;
 
 /** The first texts about fields, and how many more there are. */
 const fieldTexts = <T>(fields: readonly T[], textOf: (field: T) => string): string =>
-  [
-    ...fields.slice(0, mostNamed).map((field) => clipText(textOf(field), longestName)),
-    ...(fields.length > mostNamed ? [andMore(fields.length - mostNamed)] : []),
-  ].join("; ");
+  shortList(fields, mostNamed, (field) => clipText(textOf(field), longestName)).join("; ");
 
 /** Why an object with settings is refused, as its conditions and its Event say it. */
 export const settingsProblemsText = (problems: readonly FieldProblem[]): string =>

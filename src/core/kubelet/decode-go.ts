@@ -1,6 +1,7 @@
 import { isQuantity } from "../../api/schema/quantities.ts";
 import { goDurationText, parseGoDuration } from "./go-duration.ts";
 import type { GoStruct, GoType, ScalarType } from "./kubelet-fields.ts";
+import { mapItems, mapValues } from "./map-items.ts";
 
 export interface FieldProblem {
   /** `evictionHard.memory.available`, `registerWithTaints[0].key` */
@@ -79,23 +80,16 @@ function decodeValue(value: unknown, type: GoType, place: Place | undefined, fou
   };
   if (typeof type === "string") return decodeScalar(value, type, refuse);
   if (value === null || value === undefined) return undefined;
-  if ("list" in type) return Array.isArray(value) ? decodeList(value, type.list, place, found) : refuse("a list");
+  if ("list" in type) {
+    if (!Array.isArray(value)) return refuse("a list");
+    return mapItems(value, (item, i) => decodeItem(item, type.list, { within: place, at: i }, found));
+  }
   if (!isObject(value)) return refuse("an object");
-  return "map" in type ? decodeMap(value, type.map, place, found) : decodeStruct(value, type, place, found);
+  if ("struct" in type) return decodeStruct(value, type, place, found);
+  return mapValues(value, (item, key) => decodeItem(item, type.map, { within: place, at: key }, found));
 }
 
-function decodeList(list: readonly unknown[], type: GoType, place: Place | undefined, found: Findings): unknown {
-  const items = list.map((item, i) => decodeItem(item, type, { within: place, at: i }, found));
-  return items.every((item, i) => item === list[i]) ? list : items;
-}
-
-function decodeMap(map: Decoded, type: GoType, place: Place | undefined, found: Findings): unknown {
-  const keys = Object.keys(map);
-  const items = keys.map((key) => decodeItem(map[key], type, { within: place, at: key }, found));
-  if (items.every((item, i) => item === map[keys[i] ?? ""])) return map;
-  return Object.fromEntries(keys.map((key, i) => [key, items[i]]));
-}
-
+/** Decodes an item of a list or a map: one that is not set has its zero value. */
 const decodeItem = (item: unknown, type: GoType, place: Place, found: Findings): unknown =>
   decodeValue(item, type, place, found) ?? zeroOf(type);
 
@@ -133,7 +127,8 @@ const describe = (value: unknown): string =>
       : typeof value === "object"
         ? "an object"
         : shortJson(value);
-const shortJson = (value: unknown) => {
+/** A value as JSON, of a long one the beginning. */
+export const shortJson = (value: unknown) => {
   const text = JSON.stringify(value) ?? String(value);
   return text.length > 60 ? `${text.slice(0, 57)}…` : text;
 };

@@ -34,7 +34,7 @@ export type KubeletFiles =
     }
   | { readonly verdict: "refused"; readonly problems: readonly FieldProblem[] };
 
-/** A `spec.kubeletConfig` as the kubelet decodes it; kind and version may be left out. */
+/** A `spec.kubeletConfig` as the kubelet decodes it. */
 export interface ReadKubeletConfig {
   /** Without feature gates, which are the cluster's. */
   readonly value: Decoded;
@@ -45,6 +45,7 @@ export interface ReadKubeletConfig {
   readonly unknown: readonly string[];
 }
 
+/** Decodes a `spec.kubeletConfig`; kind and version may be absent. */
 export function decodeKubeletConfig({ spec }: Pick<KubeletConfig, "spec">): ReadKubeletConfig {
   const { featureGates, ...own } = (spec.kubeletConfig ?? {}) as Decoded;
   const { value, problems, unknown } = decodeGo(own, kubeletConfiguration);

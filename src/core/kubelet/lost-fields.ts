@@ -1,10 +1,11 @@
 import { nearestOf } from "../text/nearest.ts";
+import { shortJson } from "./decode-go.ts";
 import type { GoStruct, GoType } from "./kubelet-fields.ts";
 
 /** A field of an object with settings that changes nothing on machines. */
 export interface LostField {
   readonly path: string;
-  /** Why, as the end of a sentence that begins with the path. */
+  /** The rest of a sentence that begins with the path. */
   readonly reason: string;
   /** What to write instead. */
   readonly remedy: string;
@@ -13,7 +14,7 @@ export interface LostField {
 /** `spec.kubeletConfig.maxpods is no field of kubelet 1.34, which ignores it: write maxPods` */
 export const lostFieldText = ({ path, reason, remedy }: LostField): string => `${path} ${reason}: ${remedy}`;
 
-/** An object may hold a hundred thousand of them: only so many names are compared with those of the type. */
+/** An object may hold a hundred thousand unknown fields: only the first ones are compared with the known names. */
 const mostCompared = 20;
 
 /**
@@ -58,11 +59,6 @@ function structAt(steps: readonly string[], type: GoStruct): GoStruct["struct"] 
  */
 export const emptyField = (path: string, over: unknown, base: unknown): LostField => ({
   path,
-  reason: `changes nothing: ${written(over)} does not replace ${written(base)} of the base`,
+  reason: `changes nothing: ${shortJson(over)} does not replace ${shortJson(base)} of the base`,
   remedy: over === false ? "take it out; no KubeletConfig turns it off" : "take it out, or give it another value",
 });
-
-const written = (value: unknown): string => {
-  const text = JSON.stringify(value) ?? String(value);
-  return text.length > 60 ? `${text.slice(0, 59)}…` : text;
-};

@@ -116,7 +116,7 @@ function architectureOf(
   if (facts.isMultiArchitecture)
     return skipped("nothing says which architecture its machines have, and the cluster has several", remedy);
   return (
-    // A cluster without a ClusterVersion says of itself not that it has several.
+    // Without a ClusterVersion, nothing says whether the cluster has several architectures.
     architectureOfImage(spec, facts) ??
     own(architectures, facts.architecture ?? "") ??
     skipped("the architecture of the control plane is not known", remedy)

@@ -97,7 +97,7 @@ export function memberFacts(node: Node, { machineConfigNode, daemonPod }: Compan
     kubeletReason: clipped(kubeletReason),
     cordoned:
       node.spec?.unschedulable !== true ? "no" : has[annotations.cordonedFor] === undefined ? "byOthers" : "byUs",
-    // Nobody answers what is no request.
+    // No controller answers an annotation that is no request.
     drainPending: parseDrainRequest(request) !== undefined && has[annotations.lastAppliedDrain] !== request,
     phase,
     says: clipped(skipped?.why ?? message),

@@ -1,5 +1,5 @@
 import type { Freshness } from "../pool/pool-queries.ts";
-import { andMore } from "../text/list-text.ts";
+import { shortList } from "../text/list-text.ts";
 
 /** The state of one object, its cause, what comes next, and what a person should do. */
 export interface Explanation {
@@ -40,7 +40,7 @@ export const section = (title: string, lines: readonly string[]): Sections =>
     : [
         {
           title,
-          lines: lines.length <= shown ? lines : [...lines.slice(0, shown), andMore(lines.length - shown)],
+          lines: shortList(lines, shown, (line) => line),
         },
       ];
 

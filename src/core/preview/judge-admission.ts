@@ -2,7 +2,7 @@ import type { KubeObject } from "../../api/schema/object.ts";
 import type { Problem } from "../../ignition/problem.ts";
 import { clipWarning } from "./forecast-summary.ts";
 import { clipText } from "../text/clip-text.ts";
-import { andMore } from "../text/list-text.ts";
+import { shortList } from "../text/list-text.ts";
 import type { RenderRefusal } from "../render/render-pool.ts";
 import { type Stored, problemsOfObject } from "./object-rules.ts";
 import type { ClusterForecast } from "./plan-cluster.ts";
@@ -77,10 +77,7 @@ export function judged(what: string, problems: readonly Problem[]): AdmissionVer
     .map((problem) => clipWarning(sentence(problem)));
   if (errors.length === 0) return { verdict: "allowed", warnings };
   const told = errors.slice(0, mostErrors);
-  const texts = [
-    ...told.map((problem) => clipText(sentence(problem), longestError)),
-    ...(errors.length > told.length ? [andMore(errors.length - told.length)] : []),
-  ];
+  const texts = shortList(errors, mostErrors, (problem) => clipText(sentence(problem), longestError));
   return {
     verdict: "refused",
     message: `${what} is invalid: ${texts.join("; ")}`,

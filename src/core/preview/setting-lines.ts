@@ -4,7 +4,7 @@ import { kubeletConfPaths, kubeletLoggingPath, nodeSizingPath } from "../kubelet
 import { kubeletValues } from "../kubelet/settings-causes.ts";
 import { storageConfPath } from "../runtime/container-runtime-config.ts";
 import { policyPath, registriesConfPath, searchRegistriesPath, sigstorePath } from "../runtime/registries-config.ts";
-import { andMore } from "../text/list-text.ts";
+import { shortList } from "../text/list-text.ts";
 
 /** Files that controllers write from objects with settings. */
 const settingFiles: ReadonlySet<string> = new Set([
@@ -30,7 +30,7 @@ const mostLines = 40;
 export function settingLines(change: ConfigChange): readonly string[] {
   if (change.kind !== "file" || !isSettingFile(change.path)) return [];
   const lines = kubeletConfPaths.includes(change.path) ? kubeletLines(change) : textLines(change);
-  return lines.length <= mostLines ? lines : [...lines.slice(0, mostLines), andMore(lines.length - mostLines)];
+  return shortList(lines, mostLines, (line) => line);
 }
 
 /** Without the headers of hunks. */

@@ -8,7 +8,7 @@ import { encodeDataUrl } from "../../ignition/data-url.ts";
 import { generatedConfig, generatedFiles } from "../render/generated-config.ts";
 import { hasFilesAlone } from "../kubelet/held-configs.ts";
 import { clipText } from "../text/clip-text.ts";
-import { andMore, listText } from "../text/list-text.ts";
+import { listText, shortList } from "../text/list-text.ts";
 import type { ObjectProblem } from "./merge-mirrors.ts";
 import { mirrorWarnings } from "./mirror-warnings.ts";
 import type { RegistriesBase } from "./registries-base.ts";
@@ -195,10 +195,7 @@ const mostProblems = 10;
 
 /** Problems of one object, as a condition and an Event say them: the API server takes 32,768 characters. */
 export const problemsText = (problems: readonly ObjectProblem[]): string =>
-  [
-    ...problems.slice(0, mostProblems).map((problem) => clipText(problemText(problem), 1024)),
-    ...(problems.length > mostProblems ? [andMore(problems.length - mostProblems)] : []),
-  ].join("; ");
+  shortList(problems, mostProblems, (problem) => clipText(problemText(problem), 1024)).join("; ");
 
 /** The same as {@link problemText}, with the object. */
 export const problemOf = (problem: ObjectProblem): string => `${problem.object}: ${problemText(problem)}`;

@@ -10,3 +10,9 @@ export function listText(items: readonly string[], most: number, count: number =
   const shown = items.slice(0, most);
   return `${shown.join(", ")}${count > most ? ` ${andMore(count - shown.length)}` : ""}`;
 }
+
+/** The first `most` items, each as `print` has it, and how many more there are. No item beyond them is printed. */
+export function shortList<T>(items: readonly T[], most: number, print: (item: T) => string): readonly string[] {
+  const texts = items.slice(0, most).map(print);
+  return items.length > most ? [...texts, andMore(items.length - most)] : texts;
+}
