@@ -12,7 +12,8 @@ import {
   kubernetes,
 } from "../api/index.ts";
 import { labels, namespace, objects as names } from "../api/names.ts";
-import { type Resource, selectorMatches } from "../api/schema/object.ts";
+import { poolSelects } from "../core/config/pool-selector.ts";
+import type { Resource } from "../api/schema/object.ts";
 import { openshift } from "../api/foreign/openshift.ts";
 import type { ConfigMap, Node } from "../api/foreign/kubernetes.ts";
 import { clusterSettingsKinds, objectsOfCluster } from "../core/kubelet/cluster-settings.ts";
@@ -143,7 +144,7 @@ export function objectsInManifests(manifests: readonly KubeObject[]): ClusterObj
     ({ metadata, spec }) =>
       !found.has(metadata.name) &&
       [...after.machineConfigs, ...(after.pinnedImageSets ?? [])].some((object) =>
-        selectorMatches(spec.machineConfigSelector, object.metadata.labels),
+        poolSelects(spec.machineConfigSelector, object.metadata.labels),
       ),
   );
   const pools = [...after.pools, ...builtIn];

@@ -71,39 +71,36 @@ export async function giveTargets(
   const given: Given = { pool: name, target, image: pair.image, because };
   let result: WrittenNode = "written";
   const nodes: string[] = [];
-  await eachAtOnce(selection.chosen, writesAtOnce, async ({ node: chosen, was }) => {
-    const node = cluster.node(chosen)?.node;
-    if (node === undefined) return;
-    const changes = targetChanges(node, target, imageAnnotations(pair, node), topology);
-    // Write the pool, and what the daemon may read, before what follows from it.
-    const described = await describeMachine({ pool, members }, chosen, shared, context, target);
-    const written =
-      described === "written"
-        ? await writesOfMachine({ kind: "Node", name: chosen }, shared, context, () =>
-            writes.change(node, changes, context),
-          )
-        : described;
-    if (written !== "written") {
-      if (result !== "overtaken") result = written;
-      return;
-    }
+  let isOver = false;
+  const report = (node: Node, was: string) => {
+    const { name: chosen } = node.metadata;
+    const image = pair.image === "" ? {} : { image: pair.image };
+    context.log.info({ pool: name, node: chosen, target, ...image, was, ...selection.budget }, "node targeted");
     // Root on a machine can put back each target that it is given.
-    const isReported = shared.reports.ownLines.take(lineSource(chosen, target), shared.now()) === 0;
-    if (isReported) nodes.push(chosen);
-    context.log.info(
-      {
-        pool: name,
-        node: chosen,
-        target,
-        ...(pair.image === "" ? {} : { image: pair.image }),
-        was,
-        ...selection.budget,
-      },
-      "node targeted",
-    );
-    if (isReported) reportTarget(node, given, context);
-  });
-  reportGiven(pool, target, nodes.sort(), context);
+    if (shared.reports.ownLines.take(lineSource(chosen, target), shared.now()) > 0) return;
+    reportTarget(node, given, context);
+    if (isOver) reportGiven(pool, target, [chosen], context);
+    else nodes.push(chosen);
+  };
+  try {
+    await eachAtOnce(selection.chosen, writesAtOnce, async ({ node: chosen, was }) => {
+      const node = cluster.node(chosen)?.node;
+      if (node === undefined) return;
+      const changes = targetChanges(node, target, imageAnnotations(pair, node), topology);
+      // Write the pool, and what the daemon may read, before what follows from it.
+      const described = await describeMachine({ pool, members }, chosen, shared, context, target);
+      const written =
+        described === "written"
+          ? await writesOfMachine({ kind: "Node", name: chosen }, shared, context, () =>
+              writes.change(node, changes, context, () => report(node, was)),
+            )
+          : described;
+      if (written !== "written" && result !== "overtaken") result = written;
+    });
+  } finally {
+    isOver = true;
+    reportGiven(pool, target, nodes.sort(), context);
+  }
   return result;
 }
 

@@ -294,6 +294,29 @@ describe("base configurations and rendering", () => {
     );
   });
 
+  test.for([
+    {
+      field: "machineConfigSelector",
+      says: "spec.machineConfigSelector.matchLabels has a value that no label can have",
+    },
+    { field: "nodeSelector", says: "spec.nodeSelector.matchLabels has a value that no label can have" },
+  ])(
+    "a pool whose $field nobody can read is not rendered, and says where it is wrong [controllers-28]",
+    async ({ field, says }) => {
+      const harness = await Harness.make();
+      const infra = { matchLabels: { "machineconfiguration.openshift.io/role": "infra" } };
+      const selectors = { machineConfigSelector: infra, nodeSelector: infra };
+      await harness.act(() => harness.pool("infra", { ...selectors, [field]: { matchLabels: { a: "y; reboot #" } } }));
+      harness.start();
+      await harness.pass(5000);
+      const { target, of } = await harness.poolStatus("infra");
+      expect(target).toBe("");
+      const condition = of("RenderDegraded");
+      expect(condition).toMatchObject({ status: "True", reason: "RenderRefused" });
+      expect(condition?.message).toContain(says);
+    },
+  );
+
   test("an added, changed, removed or relabelled member re-renders its pools; other metadata does not [controllers-6]", async () => {
     const { harness, first } = await updatedPool([]);
     const targets = async () =>

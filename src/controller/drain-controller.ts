@@ -280,7 +280,7 @@ async function cordon(node: Node, context: Context): Promise<Node | undefined> {
         write: { metadata: { name, annotations: noted }, spec: { unschedulable: true } },
       };
     },
-    { signal },
+    context,
   );
   if (written === undefined || drainStep(written.object).do !== "evict") return undefined;
   reportCordon(written.object, written.decision.anew, context);
@@ -347,7 +347,7 @@ async function begin(node: Node, plan: DrainPlan, context: Context): Promise<Nod
       };
       return { decision: "begins", write: { metadata: { name: node.metadata.name, annotations: noted } } };
     },
-    { signal },
+    context,
   );
   if (written?.decision === "begins") {
     report({
@@ -591,7 +591,7 @@ async function skip(
         },
       };
     },
-    { signal },
+    context,
   );
   rest(name, watchSet);
   if (written?.decision !== "skipped") return done();
@@ -665,7 +665,7 @@ async function confirm(node: Node, request: string, context: Context, watchSet: 
           }
         : { decision: "overtaken" };
     },
-    { signal },
+    context,
   );
   rest(name, watchSet);
   if (written?.decision !== "confirmed") return done();
@@ -710,7 +710,7 @@ async function uncordon(node: Node, context: Context): Promise<Outcome> {
         write: { metadata: { name, annotations: noted }, ...(step.remedy ? { spec: lifted } : {}) },
       };
     },
-    { signal },
+    context,
   );
   if (written?.decision === undefined) return done();
   await reportUncordon(node, written.decision.ended, written.decision.isCordoned, context);

@@ -8,7 +8,7 @@ import { MachineOSBuild } from "../api/kinds/machine-os-build.ts";
 import { MachineOSConfig } from "../api/kinds/machine-os-config.ts";
 import { OSImageStream } from "../api/kinds/os-image-stream.ts";
 import { namespace, objects } from "../api/names.ts";
-import { selectorIsEmpty } from "../api/schema/object.ts";
+import { selectorProblem } from "../core/config/pool-selector.ts";
 import { openshift } from "../api/foreign/openshift.ts";
 import { type Facts, rolloutPolicy, etcdMembers, operatorNodeOf, poolFacts } from "../core/pool/pool-queries.ts";
 import { buildSettings } from "../core/build/build-settings.ts";
@@ -78,7 +78,8 @@ export function nodeController(): Controller {
     async reconcile(name, context): Promise<Outcome> {
       const pool = memory.cluster.pool(name);
       if (pool === undefined) return done();
-      if (pool.spec.nodeSelector !== undefined && selectorIsEmpty(pool.spec.nodeSelector)) {
+      const problem = pool.spec.nodeSelector === undefined ? undefined : selectorProblem(pool.spec.nodeSelector);
+      if (problem?.is === "empty") {
         context.report({
           about: pool,
           notice: "SelectingAll",

@@ -2,8 +2,9 @@ import { type Node, kubernetes } from "../api/foreign/kubernetes.ts";
 import { fieldManagers } from "../api/names.ts";
 import { trimNode } from "../core/pool/trim.ts";
 import type { Context } from "../kube/controller.ts";
-import { KubeError, isNotFound, isTooLarge } from "../kube/kube-error.ts";
-import { PatchedNodes } from "./patched-nodes.ts";
+import { hasPatch } from "../kube/item-patch.ts";
+import { isNotFound, isRefusal } from "../kube/kube-error.ts";
+import { type NodePatch, PatchedNodes } from "./patched-nodes.ts";
 
 /** `overtaken`: another writer was first, and nothing was written. `refused`: the objects of a machine do not take it. */
 export type WrittenNode = "written" | "overtaken" | "refused";
@@ -34,17 +35,22 @@ export class NodeWrites {
     return this.#patched.view(cached);
   }
 
-  /** Writes a node at its known version, which succeeds only while no other writer has changed it. */
-  async change(node: Node, changes: NodeChanges, context: Context): Promise<WrittenNode> {
-    const { name, resourceVersion } = node.metadata;
-    const body = {
-      metadata: {
-        resourceVersion,
-        ...(changes.annotations === undefined ? {} : { annotations: changes.annotations }),
-        ...(changes.labels === undefined ? {} : { labels: changes.labels }),
-      },
-      ...(changes.taints === undefined ? {} : { spec: { taints: changes.taints } }),
-    };
+  /**
+   * Writes a node at its known version, which succeeds only while no other writer has changed it.
+   *
+   * @param onWritten is called once it is known that the write was carried out: that may be in a later pass, if the
+   *   answer to it was lost.
+   */
+  async change(
+    node: Node,
+    changes: NodeChanges,
+    context: Context,
+    onWritten: () => void = () => undefined,
+  ): Promise<WrittenNode> {
+    const { resourceVersion } = node.metadata;
+    const { annotations, labels, taints } = changes;
+    const written = { metadata: { annotations, labels }, ...(taints === undefined ? {} : { spec: { taints } }) };
+    const body = { ...written, metadata: { ...written.metadata, resourceVersion } };
     const assumed: Node = {
       ...node,
       metadata: {
@@ -54,12 +60,14 @@ export class NodeWrites {
       },
       ...(changes.taints === undefined ? {} : { spec: { ...node.spec, taints: changes.taints } }),
     };
-    this.#patched.begin(node, assumed, body);
-    return this.#send(name, body, context);
+    const patch = { assumed, body, isIn: (version: Node) => hasPatch(version, written), onWritten };
+    this.#patched.begin(node, patch);
+    return this.#send(node.metadata.name, patch, context, false);
   }
 
   /**
-   * Sends writes again that had no answer. A node that has none stays as it would be after it, and in the way of no other.
+   * Sends writes again that had no answer, until it is known what became of them. A node whose write has none counts as
+   * written, and keeps no other from its own.
    *
    * @param of runs the writes of one machine.
    */
@@ -67,27 +75,39 @@ export class NodeWrites {
     context: Context,
     of: (name: string, work: () => Promise<WrittenNode>) => Promise<WrittenNode>,
   ): Promise<WrittenNode> {
+    this.#patched.tellArrived();
     let result: WrittenNode = "written";
-    for (const { name, body } of this.#patched.unanswered()) {
-      const written = await of(name, () => this.#send(name, body, context));
+    for (const { name, patch } of this.#patched.unanswered()) {
+      const written = await of(name, () => this.#send(name, patch, context, true));
       if (written !== "written" && result !== "overtaken") result = written;
     }
     return result;
   }
 
-  async #send(name: string, body: object, { kube, caches, signal }: Context): Promise<WrittenNode> {
+  /** @param isAgain it was sent before, without an answer: another version may be the result of that. */
+  async #send(
+    name: string,
+    patch: NodePatch,
+    { kube, caches, signal }: Context,
+    isAgain: boolean,
+  ): Promise<WrittenNode> {
     try {
       const after = await kube.patch(
         kubernetes.Node,
         { name },
-        { type: "merge", body },
+        { type: "merge", body: patch.body },
         { owner: fieldManagers.node, signal },
       );
-      this.#patched.done(trimNode(after));
-      this.#onWritten(name);
+      this.#written(after, patch);
       return "written";
     } catch (error) {
       if (!isRefusal(error)) throw error;
+      const version =
+        isAgain && error.httpStatus === 409 ? await kube.get(kubernetes.Node, { name }, { signal }) : undefined;
+      if (version !== undefined && patch.isIn(version)) {
+        this.#written(version, patch);
+        return "written";
+      }
       this.#patched.drop(name);
       if (error.httpStatus === 409 || isNotFound(error)) return "overtaken";
       throw error;
@@ -96,16 +116,12 @@ export class NodeWrites {
       this.#onNode(name, cached === undefined ? undefined : this.view(cached));
     }
   }
-}
 
-/** Whether the server has definitely refused a write; after any other failure the result is unknown. */
-const isRefusal = (error: unknown): error is KubeError =>
-  isTooLarge(error) ||
-  (error instanceof KubeError &&
-    error.httpStatus >= 400 &&
-    error.httpStatus < 500 &&
-    error.httpStatus !== 408 &&
-    error.httpStatus !== 429);
+  #written(version: Node, patch: NodePatch): void {
+    this.#patched.done(trimNode(version), patch);
+    this.#onWritten(version.metadata.name);
+  }
+}
 
 /** How many machines are written at the same time. */
 export const writesAtOnce = 16;

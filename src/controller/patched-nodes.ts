@@ -1,12 +1,24 @@
 import type { Node } from "../api/foreign/kubernetes.ts";
 
+/** A patch of a node. */
+export interface NodePatch {
+  /** The node as it is after the patch. */
+  readonly assumed: Node;
+  /** What is sent: it names the version that the patch was made for. */
+  readonly body: object;
+  /** Whether a version of the node has what the patch writes. */
+  readonly isIn: (node: Node) => boolean;
+  /** Called once, when it is known that the patch has been carried out. */
+  readonly onWritten: () => void;
+}
+
 interface Entry {
+  readonly patch: NodePatch;
   /** Version that the patch was made for. */
   readonly base: string;
   /** The resulting version; `undefined` while it is unknown whether the patch has been carried out. */
   readonly result: string | undefined;
   readonly assumed: Node;
-  readonly body: object;
   /** The result of our patch before this one: it holds again when this one is refused. */
   readonly prior: Entry | undefined;
 }
@@ -20,44 +32,51 @@ interface Entry {
  */
 export class PatchedNodes {
   readonly #entries = new Map<string, Entry>();
+  /** Patches that the watch has shown to have been carried out, and whose answers have not come. */
+  readonly #arrived = new Set<NodePatch>();
+  readonly #told = new WeakSet<NodePatch>();
 
   /** The newest known state of a node: from the watch, or from our own patch. */
   view(cached: Node): Node {
     const { name } = cached.metadata;
     const entry = this.#entries.get(name);
     if (entry === undefined) return cached;
+    const isSame = cached.metadata.uid === entry.assumed.metadata.uid;
     const isOlder =
-      cached.metadata.uid === entry.assumed.metadata.uid &&
+      isSame &&
       (entry.result === undefined
         ? !isNewer(cached.metadata.resourceVersion, entry.base)
         : isNewer(entry.result, cached.metadata.resourceVersion));
     if (isOlder) return entry.assumed;
+    if (isSame && entry.result === undefined && entry.patch.isIn(cached)) this.#arrived.add(entry.patch);
     this.#entries.delete(name);
     return cached;
   }
 
-  begin(node: Node, assumed: Node, body: object): void {
+  /** @param node the version that the patch was made for. */
+  begin(node: Node, patch: NodePatch): void {
     const before = this.#entries.get(node.metadata.name);
     const prior = before?.result === undefined ? before?.prior : { ...before, prior: undefined };
     this.#entries.set(node.metadata.name, {
+      patch,
       base: node.metadata.resourceVersion ?? "",
       result: undefined,
-      assumed,
-      body,
+      assumed: patch.assumed,
       prior,
     });
   }
 
-  /** The patch was carried out and gave `node`. */
-  done(node: Node): void {
+  /** The patch was carried out and gave `node`, or a version that has what it writes. */
+  done(node: Node, patch: NodePatch): void {
     const entry = this.#entries.get(node.metadata.name);
-    if (entry !== undefined)
+    if (entry?.patch === patch)
       this.#entries.set(node.metadata.name, {
         ...entry,
         result: node.metadata.resourceVersion ?? "",
         assumed: node,
         prior: undefined,
       });
+    this.#tell(patch);
   }
 
   /**
@@ -70,11 +89,23 @@ export class PatchedNodes {
     else this.#entries.set(name, prior);
   }
 
-  /** Patches without an answer, for sending them again: `body` names the version that they were made for. */
-  unanswered(): readonly { readonly name: string; readonly body: object }[] {
+  /** Patches without an answer, for sending them again. */
+  unanswered(): readonly { readonly name: string; readonly patch: NodePatch }[] {
     return [...this.#entries]
       .filter(([, entry]) => entry.result === undefined)
-      .map(([name, { body }]) => ({ name, body }));
+      .map(([name, { patch }]) => ({ name, patch }));
+  }
+
+  /** Calls `onWritten` of the patches whose answers were lost, and which the watch has shown to have been carried out. */
+  tellArrived(): void {
+    for (const patch of this.#arrived) this.#tell(patch);
+  }
+
+  #tell(patch: NodePatch): void {
+    this.#arrived.delete(patch);
+    if (this.#told.has(patch)) return;
+    this.#told.add(patch);
+    patch.onWritten();
   }
 }
 

@@ -15,13 +15,14 @@ import {
 } from "../api/names.ts";
 import { ContainerRuntimeConfig } from "../api/kinds/container-runtime-config.ts";
 import { KubeletConfig } from "../api/kinds/kubelet-config.ts";
-import { type KubeObject, type Resource, conditionOf, selectorIsEmpty, selectorMatches } from "../api/schema/object.ts";
+import { type KubeObject, type Resource, conditionOf } from "../api/schema/object.ts";
 import { gateDefaults, nodeDefaults } from "../core/kubelet/decide-defaults.ts";
 import type { SettingsObject } from "../core/kubelet/decide-generated.ts";
 import { selectPools } from "../core/kubelet/select-pools.ts";
 import { baseConfigNames } from "../core/render/base-config-of.ts";
 import { baseRoles } from "../core/render/base-configs.ts";
 import { isCompleted, versionGate } from "../core/render/controller-config-of.ts";
+import { poolSelects, selectorProblem } from "../core/config/pool-selector.ts";
 import { fieldsNotHeld } from "../core/config/held-fields.ts";
 import { isRendered, membersOf, poolInRenderedName, poolOfRendered } from "../core/config/is-rendered.ts";
 import { credentialsConfigName } from "../core/runtime/decide-credentials.ts";
@@ -125,8 +126,10 @@ export function renderController(options: RenderOptions): Controller {
       const pool = caches.of(MachineConfigPool).get(name);
       if (pool === undefined || pool.metadata.deletionTimestamp !== undefined) return done();
       const { machineConfigSelector } = pool.spec;
-      if (machineConfigSelector !== undefined && selectorIsEmpty(machineConfigSelector))
+      if (machineConfigSelector !== undefined && selectorProblem(machineConfigSelector)?.is === "empty")
         return refuseAll(pool, context);
+      const malformed = malformedSelector(pool);
+      if (malformed !== undefined) return refuseFor(name, malformed, memory, context);
       const controllerConfig = caches.of(ControllerConfig).get(objects.controllerConfig);
       const gate = versionGate(controllerConfig, options.version);
       const isOpen =
@@ -180,7 +183,7 @@ const allPools = (caches: Caches): readonly string[] =>
 /** The first missing base configuration of the roles that a pool selects; `undefined`: none is missing. */
 const missingBase = ({ spec }: MachineConfigPool, caches: Caches): string | undefined =>
   baseRoles
-    .filter((role) => selectorMatches(spec.machineConfigSelector, { [labels.role]: role }))
+    .filter((role) => poolSelects(spec.machineConfigSelector, { [labels.role]: role }))
     .flatMap(baseConfigNames)
     .find((name) => caches.of(MachineConfig).get(name) === undefined);
 
@@ -232,7 +235,7 @@ const poolsBelow = ({ spec, metadata }: MachineConfigPool, caches: Caches): read
     .filter(
       (one) =>
         one.metadata.name === metadata.name ||
-        selectorMatches(spec.machineConfigSelector, { [labels.role]: one.metadata.name }),
+        poolSelects(spec.machineConfigSelector, { [labels.role]: one.metadata.name }),
     );
 
 /** Objects of the whole cluster that become MachineConfigs of every pool, or of every built-in one. */
@@ -294,6 +297,22 @@ function refuseAll(pool: MachineConfigPool, { report }: Pick<Context, "report">)
   return stalled("SelectingAll", "the machineConfigSelector is empty and would select every MachineConfig");
 }
 
+/** What is wrong with a selector of a pool that nobody can read. */
+function malformedSelector({ spec }: MachineConfigPool): string | undefined {
+  for (const field of ["machineConfigSelector", "nodeSelector"] as const) {
+    const selector = spec[field];
+    const problem = selector === undefined ? undefined : selectorProblem(selector);
+    if (problem?.is === "malformed") return `spec.${field}${problem.field} ${problem.reason}: ${problem.remedy}`;
+  }
+  return undefined;
+}
+
+/** Reports why a pool cannot be rendered: it keeps its current config. */
+function refuseFor(pool: string, problem: string, memory: RenderMemory, context: Pick<Context, "report">): Outcome {
+  reportRefusal(pool, "RenderRefused", problem, memory, context);
+  return stalled("RenderRefused", `Failed to render configuration for pool ${pool}: ${problem}`);
+}
+
 /**
  * Reports that a pool cannot be rendered: it keeps its current config. A member that is not current yet is only
  * awaited.
@@ -306,9 +325,7 @@ function refuse(
 ): Outcome {
   const outdated = refusals.find(({ code }) => code === "OutdatedMember");
   if (outdated !== undefined) return waiting("OutdatedMember", outdated.reason, waitSeconds);
-  const problem = sentence(refusals);
-  reportRefusal(pool, "RenderRefused", problem, memory, context);
-  return stalled("RenderRefused", `Failed to render configuration for pool ${pool}: ${problem}`);
+  return refuseFor(pool, sentence(refusals), memory, context);
 }
 
 /** What the API server has under the name of a rendered config. `taken`: what somebody else has put there. */
@@ -531,7 +548,7 @@ function poolsSelecting({ key, before, after }: ObjectChange<MachineConfig>, cac
   const selecting = pools
     .filter(({ spec }) =>
       [before, after].some(
-        (config) => config !== undefined && selectorMatches(spec.machineConfigSelector, config.metadata.labels),
+        (config) => config !== undefined && poolSelects(spec.machineConfigSelector, config.metadata.labels),
       ),
     )
     .map(({ metadata }) => metadata.name);

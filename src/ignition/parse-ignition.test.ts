@@ -411,7 +411,7 @@ test("a unit's name costs time in proportion to its length [ignition-parse-ignit
     { name: `a${"@".repeat(60_000)}.service\n.service`, enabled: true },
   ];
   const began = process.cpuUsage();
-  expect(parseIgnition({ ignition: { version: "3.5.0" }, systemd: { units } }).verdict).toBe("valid");
+  expect(parseIgnition({ ignition: { version: "3.5.0" }, systemd: { units } }).verdict).toBe("invalid");
   expect(process.cpuUsage(began).user / 1e6).toBeLessThan(1);
 });
 
@@ -431,4 +431,49 @@ test.for([
   const parsed = parseIgnition({ ignition: { version: "3.5.0" }, systemd: { units } });
   const warned = parsed.verdict === "valid" && parsed.warnings.some(({ reason }) => reason.includes("enabling"));
   expect(warned).toBe(isInstance);
+});
+
+describe("a name that no file can have is refused", () => {
+  const long = "a".repeat(248);
+  const name = `${long}.service`;
+  const units = (given: object, section = "systemd", version = "3.5.0") => ({
+    ignition: { version },
+    [section]: { units: [given] },
+  });
+  test.for([
+    { title: "a unit's", value: units({ name }), path: "systemd.units[0].name", bytes: 256 },
+    {
+      title: "a unit's, in bytes",
+      value: units({ name: `${"ä".repeat(124)}.service` }),
+      path: "systemd.units[0].name",
+      bytes: 256,
+    },
+    {
+      title: "a drop-in's",
+      value: units({ name: "a.service", dropins: [{ name: `${long}aaa.conf` }] }),
+      path: "systemd.units[0].dropins[0].name",
+      bytes: 256,
+    },
+    {
+      title: "a unit's of spec 2",
+      value: units({ name }, "systemd", "2.2.0"),
+      path: "systemd.units[0].name",
+      bytes: 256,
+    },
+    {
+      title: "a network unit's of spec 2",
+      value: units({ name: `${long}.network` }, "networkd", "2.2.0"),
+      path: "networkd.units[0].name",
+      bytes: 256,
+    },
+  ])("$title [ignition-parse-ignition-2]", ({ value, path, bytes }) => {
+    const reason = `has ${bytes} bytes, and the name of a file has at most 255`;
+    for (const parsed of [parseIgnition(value), readIgnition(value)])
+      expect(parsed).toMatchObject({ verdict: "invalid", problems: [{ path, reason }] });
+  });
+
+  test("and the longest that can is not [ignition-parse-ignition-3]", () => {
+    const longest = `${"a".repeat(247)}.service`;
+    expect(errorsOf(units({ name: longest, dropins: [{ name: `${"a".repeat(250)}.conf` }] }))).toEqual([]);
+  });
 });

@@ -7,7 +7,7 @@ import { type Minor3, shapesOf3 } from "./spec-3.ts";
 import { type IgnitionConfig, ignitionVersion } from "./types.ts";
 import { upgrade2 } from "./upgrade-2.ts";
 import { validate2 } from "./validate-2.ts";
-import { validate3 } from "./validate-3.ts";
+import { byteLength, validate3 } from "./validate-3.ts";
 
 /** Versions that are read, as messages list them. */
 export const supportedVersions = [
@@ -41,7 +41,7 @@ const maxFileMode = 0o777;
  * Reads an Ignition config of any supported version, converts it to 3.5, and validates it as the config of a
  * MachineConfig.
  *
- * `invalid` exactly if the reference's render controller refuses it; the problems name fields, errors before warnings.
+ * `invalid` exactly if the reference's render controller refuses it, or if a unit has a name that no file can have; the problems name fields, errors before warnings.
  * Never throws, whatever `value` is. The work is proportional to the fields that the spec knows.
  */
 export function parseIgnition(value: unknown): ParsedIgnition {
@@ -70,6 +70,34 @@ function judgeFileModes(files: readonly { readonly mode?: number }[], findings: 
       `${mode} sets special bits, which a MachineConfig may not`,
       decimalMode(mode)?.remedy ?? "at most 511 (0777)",
     );
+  }
+}
+
+/** Bytes that Linux takes for the name of a file (NAME_MAX), and systemd for that of a unit (UNIT_NAME_MAX without its NUL). */
+const mostNameBytes = 255;
+
+interface NamedUnit {
+  readonly name?: string;
+  readonly dropins?: readonly { readonly name?: string }[];
+}
+
+/**
+ * Units and drop-ins must have names that a file can have. The name of a unit is part of the path of each of its
+ * drop-ins, so that without a limit the paths of a config could be a thousand times its size. The reference leaves it
+ * to the machines to fail at such names.
+ */
+function judgeUnitNames(units: readonly NamedUnit[] | undefined, path: string, findings: Findings): void {
+  const judge = (name: string | undefined, where: string) => {
+    if (name !== undefined && (name.length > mostNameBytes || byteLength(name) > mostNameBytes))
+      findings.error(
+        pathTo(where, "name"),
+        `has ${byteLength(name)} bytes, and the name of a file has at most ${mostNameBytes}`,
+        "choose a shorter one",
+      );
+  };
+  for (const [i, { name, dropins }] of (units ?? []).entries()) {
+    judge(name, pathTo(path, i));
+    for (const [k, dropin] of (dropins ?? []).entries()) judge(dropin.name, `${pathTo(path, i)}.dropins[${k}]`);
   }
 }
 
@@ -141,6 +169,9 @@ function fieldOf(record: Readonly<Record<string, unknown>>, name: string): unkno
 function parse2(value: unknown, minor: Minor2, purpose: Purpose, findings: Findings): IgnitionConfig | undefined {
   const config = read(value, shapesOf2[minor], "", findings) as Ignition2Config | undefined;
   if (config === undefined || findings.hasErrors) return undefined;
+  judgeUnitNames(config.systemd?.units, "systemd.units", findings);
+  judgeUnitNames(config.networkd?.units, "networkd.units", findings);
+  if (findings.hasErrors) return undefined;
   validate2(config, minor, findings);
   if (purpose === "asMachineConfig") judgeFileModes(config.storage?.files ?? [], findings);
   if (findings.hasErrors) return undefined;
@@ -153,6 +184,8 @@ function parse2(value: unknown, minor: Minor2, purpose: Purpose, findings: Findi
 function parse3(value: unknown, minor: Minor3, purpose: Purpose, findings: Findings): IgnitionConfig | undefined {
   const config = read(value, shapesOf3[minor], "", findings) as IgnitionConfig | undefined;
   if (config === undefined || findings.hasErrors) return undefined;
+  judgeUnitNames(config.systemd?.units, "systemd.units", findings);
+  if (findings.hasErrors) return undefined;
   validate3(config, minor, findings);
   if (findings.hasErrors) return undefined;
   const upgraded = upgrade3(config, minor, purpose);

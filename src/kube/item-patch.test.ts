@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { jsonPatch } from "../apiserver/schema/merge/patches.ts";
-import { itemPatch } from "./item-patch.ts";
+import { jsonPatch, mergePatch } from "../apiserver/schema/merge/patches.ts";
+import { hasPatch, itemPatch } from "./item-patch.ts";
 
 const object = {
   metadata: { name: "a", resourceVersion: "7" },
@@ -81,6 +81,39 @@ describe("a patch by item", () => {
     );
   });
 });
+
+describe("a version has what a merge patch writes", () => {
+  const labels = fc.dictionary(fc.constantFrom("a", "b", "c"), fc.constantFrom("1", "2"), { maxKeys: 3 });
+  const patches = fc.dictionary(fc.constantFrom("a", "b", "c"), fc.constantFrom("1", "2", null), { maxKeys: 3 });
+
+  test("exactly where the patch changes nothing of it any more [kube-item-patch-1]", () => {
+    fc.assert(
+      fc.property(labels, patches, (before, written) => {
+        const object = { metadata: { labels: before } };
+        const patch = { metadata: { labels: written } };
+        const after = mergePatch(object, patch);
+        if (after.verdict !== "patched") throw new Error("it is refused");
+        expect(hasPatch(after.object, patch)).toBe(true);
+        expect(hasPatch(object, patch)).toBe(JSON.stringify(sorted(after.object)) === JSON.stringify(sorted(object)));
+      }),
+    );
+  });
+
+  test("also where that is an empty list, which Kubernetes does not keep [kube-item-patch-2]", () => {
+    expect(hasPatch({ spec: {} }, { spec: { taints: [] } })).toBe(true);
+    expect(hasPatch({ spec: { taints: [{ key: "a" }] } }, { spec: { taints: [] } })).toBe(false);
+  });
+});
+
+/** A value whose objects have their keys in order. */
+const sorted = (value: unknown): unknown =>
+  isFields(value)
+    ? Object.fromEntries(
+        Object.entries(value)
+          .sort(([a], [b]) => (a < b ? -1 : 1))
+          .map(([key, field]) => [key, sorted(field)]),
+      )
+    : value;
 
 const isFields = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);

@@ -39,3 +39,13 @@ function fieldsPatch(before: Fields, changed: Fields, at: string): Operations {
     return [{ op: "replace", path, value }];
   });
 }
+
+/** Whether `value` has what a merge patch (RFC 7386) writes, which names only fields that it changes. */
+export function hasPatch(value: unknown, patch: unknown): boolean {
+  if (patch === undefined) return true;
+  if (patch === null) return value === undefined;
+  // Kubernetes keeps no empty list.
+  if (value === undefined && Array.isArray(patch)) return patch.length === 0;
+  if (!isFields(patch)) return equalValues(value, patch);
+  return Object.entries(patch).every(([key, field]) => hasPatch(isFields(value) ? value[key] : undefined, field));
+}

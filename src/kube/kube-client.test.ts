@@ -310,4 +310,53 @@ describe("an update by a decision", () => {
     if (is === undefined) expect(outcome).toEqual({ value: undefined });
     else expect(outcome).toMatchObject({ value: is });
   });
+
+  const lost = "lost";
+  const conflict = answer(409, { reason: "Conflict" });
+  test.for([
+    {
+      title: "is not written twice where only the answer was lost",
+      turns: [lost, conflict, answer(200, object("2", { mark: "set" }))],
+      is: { decision: "1", isWritten: true, object: { metadata: { resourceVersion: "2" } } },
+    },
+    {
+      title: "is not written twice where several answers are lost",
+      turns: [lost, conflict, lost, answer(500), answer(200, object("2", { mark: "set" }))],
+      is: { decision: "1", isWritten: true },
+    },
+    {
+      title: "is written again where it did not arrive",
+      turns: [lost, lost, answer(500), answer(200, object("2", { mark: "set" }))],
+      is: { decision: "1", isWritten: true },
+    },
+    {
+      title: "is decided again where somebody else was first",
+      turns: [lost, conflict, answer(200, object("2", {})), answer(200, object("2", {})), answer(200, object("3", {}))],
+      is: { decision: "2", isWritten: true },
+    },
+    { title: "is not sent again after a refusal", turns: [lost, answer(422, { reason: "Invalid" })], is: undefined },
+  ])("$title, if the caller insists on an answer [kube-client-2]", async ({ turns, is }) => {
+    const { kernel, kube, asked, outcomeOf } = clientOf((_, turn) => {
+      const next = turns[turn - 1] ?? answer(500);
+      if (typeof next === "string") throw new Error("connection reset");
+      return next;
+    });
+    const outcome = await outcomeOf(
+      updateByDecision(kube, kubernetes.ConfigMap, key, decide, { cached, insists: kernel.clock }),
+    );
+    expect(outcome).toMatchObject(is === undefined ? { error: { httpStatus: 422 } } : { value: is });
+    expect(asked).toHaveLength(turns.length);
+  });
+
+  test.for([
+    { title: "two minutes, if the caller insists", insists: true, atLeast: 60 },
+    { title: "no second time, if it does not", insists: false, atLeast: 1 },
+  ])("is sent for $title [kube-client-3]", async ({ insists, atLeast }) => {
+    const { kernel, kube, asked, outcomeOf } = clientOf(() => Promise.reject(new Error("connection reset")));
+    const how = { cached, ...(insists ? { insists: kernel.clock } : {}) };
+    const outcome = await outcomeOf(updateByDecision(kube, kubernetes.ConfigMap, key, decide, how));
+    expect(outcome).toMatchObject({ error: { code: "MCO_KUBE_REQUEST_FAILED" } });
+    expect(asked.length).toBeGreaterThanOrEqual(atLeast);
+    expect(asked.length).toBeLessThanOrEqual(insists ? 125 : 1);
+  });
 });

@@ -5,13 +5,14 @@ import { type Clock, DeadlineExceeded } from "../ports/clock.ts";
 import { AnswerTooLong, type HttpHandler, type HttpRequest, type HttpResponse } from "../ports/http.ts";
 import { linkedSignal } from "../ports/linked-signal.ts";
 import type { Random } from "../ports/random.ts";
-import { itemPatch } from "./item-patch.ts";
+import { hasPatch, itemPatch } from "./item-patch.ts";
 import {
   KubeError,
   type KubeStatus,
   isBusy,
   isConflict,
   isExpired,
+  isRefusal,
   retryAfterMs,
   unlessNotFound,
 } from "./kube-error.ts";
@@ -593,7 +594,16 @@ export interface UpdateOptions<T> {
   readonly cached?: T;
   readonly attempts?: number;
   readonly byItem?: boolean;
+  /**
+   * Sends a write whose answer is lost again, until it is known what became of it: for callers that tell what they have
+   * done.
+   */
+  readonly insists?: Pick<Clock, "monotonic" | "sleep">;
 }
+
+/** How long a write without an answer is sent again, and the pause before it is, in milliseconds. */
+const insistsMs = 120_000;
+const unansweredPauseMs = 1_000;
 
 /** What a change of an object decides. */
 export interface Decided<T, D> {
@@ -632,11 +642,47 @@ export async function updateByDecision<T extends KubeObject, D>(
       options.byItem === true
         ? { type: "json", operations: itemPatch(object, changed as Readonly<Record<string, unknown>>) }
         : { type: "merge", body };
+    const isIn = (version: T) => hasPatch(version, changed);
     try {
-      return { object: await kube.patch(resource, key, patch, options), decision, isWritten: true };
+      return { object: await patchOnce(kube, resource, key, patch, isIn, options), decision, isWritten: true };
     } catch (error) {
       if (!isConflict(error) || attempt >= (options.attempts ?? 8)) throw error;
       object = await kube.get(resource, key, options);
+    }
+  }
+}
+
+/**
+ * Sends a patch that names the version that it is made for. If its answer is lost, the options may have it sent again: the
+ * first one may have been carried out, which refuses the second one.
+ *
+ * @param isIn whether a version has what the patch writes.
+ */
+async function patchOnce<T extends KubeObject>(
+  kube: KubeClient,
+  resource: Resource<T>,
+  key: ObjectKey,
+  patch: Patch,
+  isIn: (version: T) => boolean,
+  { insists, ...options }: UpdateOptions<T>,
+): Promise<T> {
+  const startedAt = insists?.monotonic() ?? 0;
+  /** A patch that was sent again was refused: the version that the server has tells why. */
+  let conflict: KubeError | undefined;
+  for (let isAgain = false; ; isAgain = true) {
+    try {
+      if (conflict === undefined) return await kube.patch(resource, key, patch, options);
+      const version = await kube.get(resource, key, options);
+      if (version !== undefined && isIn(version)) return version;
+      throw conflict;
+    } catch (error) {
+      if (isAgain && isConflict(error) && conflict === undefined) {
+        conflict = error;
+        continue;
+      }
+      const isLate = insists === undefined || insists.monotonic() - startedAt > insistsMs;
+      if (isRefusal(error) || options.signal?.aborted === true || isLate) throw error;
+      await insists.sleep(Math.max(unansweredPauseMs, retryAfterMs(error)), options.signal);
     }
   }
 }

@@ -78,6 +78,18 @@ export const isTooLarge = (error: unknown): error is KubeError =>
     (error.httpStatus === 500 &&
       /\brequest is too large\b|\bmessage larger than max\b/.test(error.status.message ?? "")));
 
+/**
+ * The server has definitely refused the request. After any other failure of a write it is unknown whether the write was
+ * carried out.
+ */
+export const isRefusal = (error: unknown): error is KubeError =>
+  isTooLarge(error) ||
+  (error instanceof KubeError &&
+    error.httpStatus >= 400 &&
+    error.httpStatus < 500 &&
+    error.httpStatus !== 408 &&
+    error.httpStatus !== 429);
+
 /** The server cannot serve the request for now: it is overloaded or has an internal error. */
 export const isBusy = (error: unknown): boolean =>
   error instanceof KubeError &&

@@ -120,10 +120,7 @@ export class Simulation {
       life,
       kernel: this.kernel,
       faults: () => this.#faults,
-      happened: (fault) => {
-        if (fault === "reply lost" && life.name.startsWith("controller/")) this.keeper.effects.controllerUnheard();
-        this.#happened(fault);
-      },
+      happened: (fault) => this.#happened(fault),
       disturb: (target) => this.#disturb(target),
       server: () =>
         this.#away === undefined

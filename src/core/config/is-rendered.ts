@@ -1,6 +1,6 @@
 import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
-import { selectorMatches } from "../../api/schema/object.ts";
+import { poolSelects } from "./pool-selector.ts";
 
 type Named = Pick<MachineConfig, "metadata">;
 
@@ -46,6 +46,6 @@ export const membersOf = (
   machineConfigs.filter(
     (config) =>
       config.metadata.deletionTimestamp === undefined &&
-      selectorMatches(spec.machineConfigSelector, config.metadata.labels) &&
+      poolSelects(spec.machineConfigSelector, config.metadata.labels) &&
       !isRendered(config, pools),
   );

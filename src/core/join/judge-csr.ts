@@ -6,6 +6,8 @@ import { canonicalHost } from "./canonical-host.ts";
 import type { FormerMachine, PlaceOfRequest } from "./join-places.ts";
 import { type KubeletRequest, kubeletRequestProblem } from "./kubelet-request.ts";
 import type { ShortForm } from "./service-names.ts";
+import { clipText } from "../text/clip-text.ts";
+import { shellWord } from "../text/shell-word.ts";
 
 /** The Node with the requested name, as far as it affects the decision. */
 export interface NodeOfName {
@@ -240,7 +242,7 @@ function judgePlace(place: PlaceOfRequest, { name, pool }: Asker): CsrVerdict {
   }
 }
 
-const newTokenFor = ({ name, pool }: Asker) => `mco token create --pool ${pool} --node ${name} --pointer`;
+const newTokenFor = ({ name, pool }: Asker) => `mco token create --pool ${shellWord(pool)} --node ${name} --pointer`;
 
 const textOfForm = ({ service, namespace }: ShortForm) =>
   service === undefined ? `as a Service of the namespace ${namespace}` : `as the Service ${service}`;
@@ -279,6 +281,8 @@ function judgeServing(
 ): CsrVerdict {
   const { dnsNames, ipAddresses } = request.asked;
   const internal = dnsNames.filter((dns) => isClusterName(dns));
+  const noHost = dnsNames.find((dns) => !isDnsName(canonicalHost(dns)));
+  if (noHost !== undefined) return deny("Malformed", `${JSON.stringify(clipText(noHost, 253))} is no name of a host`);
   if (others.length > 0 || internal.length > 0)
     return deny(
       "NotItsOwn",
@@ -329,7 +333,7 @@ function judgeServing(
               3,
             )} name it as their Node`
           : ""
-      }; if so: mco node address ${name} ${strange.join(" ")}`,
+      }; if so: mco node address ${name} ${strange.map(shellWord).join(" ")}`,
     );
   return { verdict: "approve", reason: "NodeServes", message: `${name} serves under its own names and addresses` };
 }

@@ -4,6 +4,7 @@ import { isCredential } from "../config/image-content.ts";
 import type { NodeConfig, WantedEntry } from "../config/node-config.ts";
 import { supportedExtensions, unfitImageName, unwritablePath } from "../config/validate-machine-config.ts";
 import type { ObservedNode } from "./observed-node.ts";
+import { shellWord } from "../text/shell-word.ts";
 
 /** Why this machine cannot take a target, found before anything is changed. */
 export interface TargetProblem {
@@ -112,7 +113,7 @@ const twiceProblems = ({ twice }: ObservedNode): readonly TargetProblem[] =>
   twice.map(([where = "", ...others]) => ({
     where,
     reason: `is the same file as ${others.join(" and ")} on this machine, through a link above it`,
-    remedy: `name it once: mco blame ${where} and mco blame ${others.join(" ")} show the MachineConfigs`,
+    remedy: `name it once: mco blame ${shellWord(where)} and mco blame ${others.map(shellWord).join(" ")} show the MachineConfigs`,
   }));
 
 /** Entries whose place is taken by something that the daemon did not bring and could not restore. */

@@ -7,7 +7,7 @@ import { openshift } from "../../api/foreign/openshift.ts";
 import { MachineConfig } from "../../api/kinds/machine-config.ts";
 import { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import { annotations, configGroup, namespace, objects } from "../../api/names.ts";
-import { type KubeObject, type Resource, keyOf, selectorMatches } from "../../api/schema/object.ts";
+import { type KubeObject, type Resource, keyOf } from "../../api/schema/object.ts";
 import { equalValues } from "../../ignition/canonical.ts";
 import { baseConfigs } from "../render/base-configs.ts";
 import {
@@ -18,6 +18,7 @@ import {
 } from "../render/controller-config-of.ts";
 import { objectsOfCluster } from "../kubelet/cluster-settings.ts";
 import { type PlannedSettings, type SettingsObjects, planSettings } from "../preview/plan-settings.ts";
+import { poolSelects } from "../config/pool-selector.ts";
 import { problemsOfPool } from "../pool/judge-pool.ts";
 import { type AroundRegistries, type PlannedRegistries, planRegistries } from "../preview/plan-registries.ts";
 import { problemOf } from "../runtime/decide-registries.ts";
@@ -437,7 +438,7 @@ function renderedPool(
     readonly generatorVersion: string;
   },
 ): RenderedPool {
-  const own = members.filter((config) => selectorMatches(pool.spec.machineConfigSelector, config.metadata.labels));
+  const own = members.filter((config) => poolSelects(pool.spec.machineConfigSelector, config.metadata.labels));
   const result = renderForPool({ pool, members: own, controllerConfig, generatorVersion }, undefined);
   if (result.verdict === "refused")
     return {

@@ -3,6 +3,7 @@ import { annotations, labels } from "../../api/names.ts";
 import { own } from "../../api/schema/own.ts";
 import { isRecord } from "../../ignition/shape.ts";
 import type { BootImagePlatform, BootImages } from "./boot-image-stream.ts";
+import { shellWord } from "../text/shell-word.ts";
 
 /** One operation of a JSON patch. */
 interface Operation {
@@ -237,7 +238,7 @@ const isVouchedFor = ({ metadata }: MachineSet, image: string): boolean =>
 const unknown = ({ metadata: { name } }: MachineSet, what: string, image: string): Stays =>
   skipped(
     `${what} may be somebody's own`,
-    `if it is one of CoreOS as it was published: kubectl annotate machineset -n openshift-machine-api ${name} --overwrite ${annotations.managedBootImage}=${image}`,
+    `if it is one of CoreOS as it was published: kubectl annotate machineset -n openshift-machine-api ${name} --overwrite ${shellWord(`${annotations.managedBootImage}=${image}`)}`,
   );
 
 /** The suite gave the set the image before, and somebody else set another one. */
@@ -250,7 +251,7 @@ function whyNotAgain(
   return {
     verdict: "refused",
     because: `it was given ${to}, and somebody set it back to ${from}`,
-    remedy: `take the set out of spec.managedBootImages; or, to have it written once more: kubectl annotate machineset -n openshift-machine-api ${metadata.name} --overwrite ${key}=${from}`,
+    remedy: `take the set out of spec.managedBootImages; or, to have it written once more: kubectl annotate machineset -n openshift-machine-api ${metadata.name} --overwrite ${shellWord(`${key}=${from}`)}`,
   };
 }
 

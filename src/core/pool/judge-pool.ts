@@ -1,26 +1,26 @@
 import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
-import { selectorIsEmpty } from "../../api/schema/object.ts";
+import type { LabelSelector } from "../../api/schema/object.ts";
 import type { Problem } from "../../ignition/problem.ts";
+import { selectorProblem } from "../config/pool-selector.ts";
 import { parseBudget } from "./select-nodes.ts";
 
-/** The problems of a pool: a selector that selects everything is a mistake that would claim every machine. */
+/**
+ * The problems of a pool: a selector that selects everything is a mistake that would claim every machine, and one that
+ * nobody can read selects nothing.
+ */
 export function problemsOfPool(pool: Pick<MachineConfigPool, "spec">): readonly Problem[] {
   const { machineConfigSelector, nodeSelector, maxUnavailable } = pool.spec;
   const problems: Problem[] = [...problemsOfBudget(maxUnavailable)];
-  if (machineConfigSelector !== undefined && selectorIsEmpty(machineConfigSelector))
-    problems.push({
-      severity: "error",
-      path: "spec.machineConfigSelector",
+  problems.push(
+    ...problemsOfSelector("spec.machineConfigSelector", machineConfigSelector, {
       reason: "is empty and would select every MachineConfig",
       remedy: "name a label, for example machineconfiguration.openshift.io/role",
-    });
-  if (nodeSelector !== undefined && selectorIsEmpty(nodeSelector))
-    problems.push({
-      severity: "error",
-      path: "spec.nodeSelector",
+    }),
+    ...problemsOfSelector("spec.nodeSelector", nodeSelector, {
       reason: "is empty and would select every node",
       remedy: "name a label, for example node-role.kubernetes.io/infra",
-    });
+    }),
+  );
   if (machineConfigSelector === undefined)
     problems.push({
       severity: "warning",
@@ -34,6 +34,17 @@ export function problemsOfPool(pool: Pick<MachineConfigPool, "spec">): readonly 
       reason: "is missing, so that the pool selects no node",
     });
   return problems;
+}
+
+function problemsOfSelector(
+  path: string,
+  selector: LabelSelector | undefined,
+  whereEmpty: { readonly reason: string; readonly remedy: string },
+): readonly Problem[] {
+  const problem = selector === undefined ? undefined : selectorProblem(selector);
+  if (problem === undefined) return [];
+  const { reason, remedy } = problem.is === "empty" ? whereEmpty : problem;
+  return [{ severity: "error", path: `${path}${problem.field}`, reason, remedy }];
 }
 
 const shownBudget = (value: number | string) =>

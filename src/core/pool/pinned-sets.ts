@@ -1,6 +1,6 @@
 import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import { type PinnedImageSet, mostPinnedSets } from "../../api/kinds/pinned-image-set.ts";
-import { selectorIsEmpty, selectorMatches } from "../../api/schema/object.ts";
+import { poolSelects } from "../config/pool-selector.ts";
 import { listText } from "../text/list-text.ts";
 
 /** The sets that the machines of a pool are to have, or why that is not known. */
@@ -11,12 +11,7 @@ export type SetsOfPool =
 /** Whether a pool's machines are to have a set: by the selector that also chooses its MachineConfigs. */
 export function selectsSet({ spec }: Pick<MachineConfigPool, "spec">, set: Pick<PinnedImageSet, "metadata">): boolean {
   const { machineConfigSelector } = spec;
-  return (
-    set.metadata.deletionTimestamp === undefined &&
-    machineConfigSelector !== undefined &&
-    !selectorIsEmpty(machineConfigSelector) &&
-    selectorMatches(machineConfigSelector, set.metadata.labels)
-  );
+  return set.metadata.deletionTimestamp === undefined && poolSelects(machineConfigSelector, set.metadata.labels);
 }
 
 /** The names of a pool's sets, sorted. A pool that selects more than its spec can hold keeps the sets that it has. */

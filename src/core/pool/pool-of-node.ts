@@ -1,8 +1,9 @@
 import type { Node } from "../../api/foreign/kubernetes.ts";
 import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import { labels } from "../../api/names.ts";
-import { selectorIsEmpty, selectorMatches } from "../../api/schema/object.ts";
+import { poolSelects, selectorProblem } from "../config/pool-selector.ts";
 import { own } from "../../api/schema/own.ts";
+import { shellWord } from "../text/shell-word.ts";
 
 export type PoolOfNode =
   | {
@@ -25,12 +26,7 @@ export function poolOfNode(node: Pick<Node, "metadata">, pools: readonly Machine
   if (node.metadata.labels?.[labels.os] === "windows")
     return { verdict: "none", reason: "Windows nodes are not managed" };
   const selecting = pools
-    .filter(
-      ({ spec }) =>
-        spec.nodeSelector !== undefined &&
-        !selectorIsEmpty(spec.nodeSelector) &&
-        selectorMatches(spec.nodeSelector, node.metadata.labels),
-    )
+    .filter(({ spec }) => poolSelects(spec.nodeSelector, node.metadata.labels))
     .map(({ metadata }) => metadata.name)
     .sort();
   const custom = selecting.filter((pool) => !isBuiltIn(pool));
@@ -61,24 +57,31 @@ function labelsSelectedBy(
   also: Labels = {},
 ): Labels {
   const selector = pool.spec.nodeSelector;
-  if (selector === undefined || selectorIsEmpty(selector)) return also;
+  if (selector === undefined || selectorProblem(selector) !== undefined) return also;
   const has: Labels = { ...metadata.labels, ...also };
   let choices: readonly Labels[] = [{ ...also, ...selector.matchLabels }];
   for (const { key, operator, values = [] } of selector.matchExpressions ?? []) {
     const is = own(selector.matchLabels, key) ?? own(has, key);
     const wanted = operator === "Exists" ? [""] : operator === "In" ? values : [];
     if (wanted.length === 0 || (is !== undefined && (operator === "Exists" || wanted.includes(is)))) continue;
-    choices = choices
-      .flatMap((choice) =>
-        Object.hasOwn(choice, key) ? [choice] : wanted.map((value) => ({ ...choice, [key]: value })),
-      )
-      .slice(0, mostChoices);
+    choices = withValues(choices, key, wanted);
   }
   const makesMember = (choice: Labels) => {
     const membership = poolOfNode({ metadata: { ...metadata, labels: { ...metadata.labels, ...choice } } }, pools);
     return membership.verdict === "member" && membership.pool === pool.metadata.name;
   };
   return choices.find(makesMember) ?? choices[0] ?? also;
+}
+
+/** Each combination with each value of a key that it does not have, the first ones only. */
+function withValues(choices: readonly Labels[], key: string, values: readonly string[]): readonly Labels[] {
+  const result: Labels[] = [];
+  for (const choice of choices)
+    for (const value of Object.hasOwn(choice, key) ? [choice[key] ?? ""] : values) {
+      if (result.length >= mostChoices) return result;
+      result.push({ ...choice, [key]: value });
+    }
+  return result;
 }
 
 /**
@@ -145,7 +148,7 @@ export function poolOffers(node: Pick<Node, "metadata">, pools: readonly Machine
       );
       if (membership.verdict !== "member" || membership.pool !== name) return [];
       const pairs = Object.entries(given).map(([key, value]) => `${key}=${value}`);
-      return [{ pool: name, command: `kubectl label node ${node.metadata.name} ${pairs.join(" ")}` }];
+      return [{ pool: name, command: `kubectl label node ${node.metadata.name} ${pairs.map(shellWord).join(" ")}` }];
     })
     .sort((a, b) => (a.pool < b.pool ? -1 : 1));
 }

@@ -5,6 +5,7 @@ import { reasonText } from "../../api/books/report-table.ts";
 import { objects } from "../../api/names.ts";
 import { timestampOf } from "../../api/schema/object.ts";
 import { type Explanation, type Remedies, section } from "./explanation.ts";
+import { shellWord } from "../text/shell-word.ts";
 
 const record = (
   subject: string,
@@ -27,9 +28,9 @@ function commandFor(book: string): string {
   switch (kind) {
     case "node":
     case "pool":
-      return `mco explain ${book}`;
+      return `mco explain ${shellWord(book)}`;
     case "build":
-      return `mco explain machineosbuild/${name}`;
+      return `mco explain ${shellWord(`machineosbuild/${name}`)}`;
     default:
       return `mco explain machineconfiguration/${objects.machineConfiguration}`;
   }
@@ -54,7 +55,7 @@ export function explainBook({ metadata, spec }: MachineStateBook, now: number): 
         gone !== undefined
           ? ["nothing: the book is kept for a while"]
           : isOpen
-            ? [`chapter ${newest.chapter} goes on: mco book ${spec.book}`]
+            ? [`chapter ${newest.chapter} goes on: mco book ${shellWord(spec.book)}`]
             : [],
       todo: gone === undefined && isFailed ? [commandFor(spec.book)] : [],
     },

@@ -5,6 +5,7 @@ import { timestampOf } from "../../api/schema/object.ts";
 import { endedTokensStayMs, tokenEnd } from "../join/ended-tokens.ts";
 import type { Facts } from "../pool/pool-queries.ts";
 import { type Explanation, type Remedies, section } from "./explanation.ts";
+import { shellWord } from "../text/shell-word.ts";
 
 const explanation = (
   kind: string,
@@ -39,7 +40,7 @@ export function explainProvisioningToken(token: ProvisioningToken, facts: Facts)
       reason: end.because,
       headline: `The token ${name} gives no configuration any more: ${end.because === "Expired" ? `it ended at ${timestampOf(end.endedAt)}` : `it had ${uses}`}.`,
       next: [`it is removed by itself at ${timestampOf(end.endedAt + endedTokensStayMs)}`],
-      todo: [`for more machines, make another token: mco token create --pool ${spec.pool}`],
+      todo: [`for more machines, make another token: mco token create --pool ${shellWord(spec.pool)}`],
     });
   if (facts.members.pool(spec.pool) === undefined)
     return of({
@@ -68,7 +69,9 @@ export function explainJoinPlace({ metadata: { name }, spec, status }: JoinPlace
     headline: isOver
       ? `The place for ${who} in pool ${spec.pool} ended at ${spec.expiresAt}, and none took it.`
       : `${who} was served the configuration of pool ${spec.pool} and may join until ${spec.expiresAt}.`,
-    next: isOver ? ["the controller removes it"] : [`mco explain pool/${spec.pool} names machines that are overdue`],
+    next: isOver
+      ? ["the controller removes it"]
+      : [`mco explain ${shellWord(`pool/${spec.pool}`)} names machines that are overdue`],
     todo: isOver ? ["if the machine is still to join, boot it again: it fetches its configuration anew"] : [],
   });
 }
@@ -91,7 +94,7 @@ export function explainNodeBinding({ metadata: { name }, spec }: NodeBinding, fa
       headline: `An administrator released the name ${name}: requests by the certificate of its machine wait.`,
       next: ["the next machine that takes the name ends this"],
       todo: [
-        `to have a machine of this name, make a token for it: mco token create --pool ${spec.pool} --node ${name}`,
+        `to have a machine of this name, make a token for it: mco token create --pool ${shellWord(spec.pool)} --node ${name}`,
       ],
     });
   if (spec.releasedAt !== undefined && node === undefined)
@@ -111,7 +114,9 @@ export function explainNodeBinding({ metadata: { name }, spec }: NodeBinding, fa
     ? of({
         reason: "NotRegistered",
         headline: `The machine ${name} has its certificate, and no Node yet.`,
-        next: [`its kubelet registers it; mco explain pool/${spec.pool} names machines that are overdue`],
+        next: [
+          `its kubelet registers it; mco explain ${shellWord(`pool/${spec.pool}`)} names machines that are overdue`,
+        ],
       })
     : of({ reason: "Bound", headline: `The name ${name} belongs to its machine until ${spec.expiresAt}.` });
 }

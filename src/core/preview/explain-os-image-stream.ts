@@ -3,6 +3,7 @@ import { timestampOf } from "../../api/schema/object.ts";
 import type { Facts } from "../pool/pool-queries.ts";
 import { type StreamOfPool, problemsOfStreams, streamOfPool } from "../render/os-streams.ts";
 import { type Explanation, section } from "./explanation.ts";
+import { shellWord } from "../text/shell-word.ts";
 
 const sourceOf: Readonly<Record<Extract<StreamOfPool, { verdict: "stream" }>["from"], string>> = {
   pool: "its own spec.osImageStream",
@@ -57,7 +58,7 @@ export function explainOSImageStream(stream: OSImageStream, facts: Facts): Expla
     todo: [
       ...(isWrong
         ? [
-            `name one of the streams in spec.defaultStream: kubectl patch osimagestream ${metadata.name} --type merge -p '{"spec":{"defaultStream":"${status.defaultStream}"}}'`,
+            `name one of the streams in spec.defaultStream: kubectl patch osimagestream ${metadata.name} --type merge -p ${shellWord(JSON.stringify({ spec: { defaultStream: status.defaultStream } }))}`,
           ]
         : []),
       ...lost.map(

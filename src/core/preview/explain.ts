@@ -1,3 +1,4 @@
+import { poolSelects } from "../config/pool-selector.ts";
 import type { ClusterOperator } from "../../api/foreign/cluster-operator.ts";
 import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import type { Problem } from "../../ignition/problem.ts";
@@ -6,7 +7,7 @@ import { problemsOfBudget } from "../pool/judge-pool.ts";
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
 import type { NodeBinding } from "../../api/kinds/node-binding.ts";
 import { annotations, labels, machineConfigNodeConditions as phases, namespace, objects } from "../../api/names.ts";
-import { type Condition, conditionOf, selectorMatches, timestampOf } from "../../api/schema/object.ts";
+import { type Condition, conditionOf, timestampOf } from "../../api/schema/object.ts";
 import { isRendered } from "../config/is-rendered.ts";
 import { type ReportReason, reasonText } from "../../api/books/report-table.ts";
 import { errorCodes } from "../../api/errors.ts";
@@ -707,7 +708,7 @@ export function explainMachineConfig(facts: Facts, name: string, retention?: Con
     .filter((pool) =>
       rendered
         ? [pool.spec.configuration?.name, pool.status?.configuration?.name].includes(name)
-        : selectorMatches(pool.spec.machineConfigSelector, config.metadata.labels),
+        : poolSelects(pool.spec.machineConfigSelector, config.metadata.labels),
     );
   const lines = pools.map((pool) => {
     const { name: poolName } = pool.metadata;

@@ -1,7 +1,8 @@
+import { poolSelects } from "../config/pool-selector.ts";
 import { MachineConfig } from "../../api/kinds/machine-config.ts";
 import { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import { labels } from "../../api/names.ts";
-import { type KubeObject, selectorMatches } from "../../api/schema/object.ts";
+import type { KubeObject } from "../../api/schema/object.ts";
 import type { Problem } from "../../ignition/problem.ts";
 import { MachineConfiguration } from "../../api/kinds/machine-configuration.ts";
 import { membersOf } from "../config/is-rendered.ts";
@@ -75,7 +76,7 @@ type SelectingPool = Pick<MachineConfigPool, "metadata" | "spec">;
 /** The pools of the roles for which no pool is given. */
 function poolsOfRoles(configs: readonly MachineConfig[], given: readonly SelectingPool[]): readonly SelectingPool[] {
   const unselected = configs.filter(
-    ({ metadata }) => !given.some(({ spec }) => selectorMatches(spec.machineConfigSelector, metadata.labels)),
+    ({ metadata }) => !given.some(({ spec }) => poolSelects(spec.machineConfigSelector, metadata.labels)),
   );
   const roles = new Set(unselected.flatMap(({ metadata }) => metadata.labels?.[labels.role] ?? []));
   return [...roles].map((role) => ({

@@ -1,3 +1,4 @@
+import { poolSelects } from "../config/pool-selector.ts";
 import type { ControllerConfig } from "../../api/kinds/controller-config.ts";
 import type { Node } from "../../api/foreign/kubernetes.ts";
 import type { MachineOSConfig } from "../../api/kinds/machine-os-config.ts";
@@ -7,7 +8,6 @@ import type { PinnedImageSet } from "../../api/kinds/pinned-image-set.ts";
 import { MachineConfig } from "../../api/kinds/machine-config.ts";
 import type { MachineConfiguration } from "../../api/kinds/machine-configuration.ts";
 import { annotations, labels } from "../../api/names.ts";
-import { selectorMatches } from "../../api/schema/object.ts";
 import { type Because, describeConsequence } from "../config/change.ts";
 import { packagesOf } from "../machine/deployment.ts";
 import { type ConfigChange, diffConfigs } from "../config/diff-configs.ts";
@@ -330,7 +330,7 @@ function findingsOf(before: ClusterObjects, after: ClusterObjects): Pick<Cluster
     );
     if (!isOfPeople(config))
       warnings.push(...overriddenFiles(config, after).map((file) => `${object}: ${overriddenText(file)}`));
-    if (!after.pools.some((pool) => selectorMatches(pool.spec.machineConfigSelector, config.metadata.labels)))
+    if (!after.pools.some((pool) => poolSelects(pool.spec.machineConfigSelector, config.metadata.labels)))
       warnings.push(`${object}: no pool selects it; give it the label ${labels.role}`);
   }
   return { refusals, warnings };
