@@ -11,7 +11,8 @@ import { WatchCache } from "../kube/watch-cache.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Logger } from "../ports/logger.ts";
 import type { Random } from "../ports/random.ts";
-import type { BuildBackend, BuildProblem, BuildRequest, LogLine, LogSelection, RunRef, RunState } from "./backend.ts";
+import type { BuildBackend, BuildProblem, BuildRequest, LogLine, LogSelection, RunRef } from "./backend.ts";
+import type { RunState } from "../core/build/run-decision.ts";
 import {
   type BuildObjectOptions,
   type Given,
