@@ -13,16 +13,9 @@ import type { Logger } from "../ports/logger.ts";
 import type { Random } from "../ports/random.ts";
 import type { BuildBackend, BuildProblem, BuildRequest, LogLine, LogSelection, RunRef } from "./backend.ts";
 import type { RunState } from "../core/build/run-decision.ts";
-import {
-  type BuildObjectOptions,
-  type Given,
-  buildAnnotation,
-  buildLabelOf,
-  buildObjects,
-  jobNameOf,
-  labelsOf,
-  maxContentBytes,
-} from "./build-objects.ts";
+import type { BuildObjectOptions } from "./build-job.ts";
+import { buildAnnotation, buildLabelOf, jobNameOf, labelsOf } from "./build-names.ts";
+import { type Given, buildObjects, maxContentBytes } from "./build-objects.ts";
 import { readAuth, readRegistrySecret } from "./registry-secret.ts";
 import { runStateOf } from "./run-state.ts";
 
