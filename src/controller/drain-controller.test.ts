@@ -5,7 +5,7 @@ import { MachineConfigNode } from "../api/kinds/machine-config-node.ts";
 import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { annotations, labels, machineConfigNodeConditions } from "../api/names.ts";
 import { conditionOf } from "../api/schema/object.ts";
-import { drainSkipped } from "../core/pool/plan-drain.ts";
+import { drainSkipped } from "../core/pool/drain-step.ts";
 import type { HttpRequest } from "../ports/http.ts";
 
 const owner = { apiVersion: "apps/v1", kind: "ReplicaSet", name: "web", uid: "1", controller: true };

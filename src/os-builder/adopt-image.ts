@@ -5,7 +5,7 @@ import type { PlanFacts } from "../core/build/build-plan.ts";
 import type { BuildOpening } from "../core/build/decide-build.ts";
 import type { Context } from "../kube/controller.ts";
 import { createBuild } from "./create-build.ts";
-import { succeed } from "./drive-build.ts";
+import { succeed } from "./end-build.ts";
 import type { Want } from "./observe-want.ts";
 import { referenceTo } from "./publish-image.ts";
 import { annotateConfig, writeConfigStatus } from "./write-objects.ts";

@@ -6,7 +6,8 @@ import type { KubeClient } from "../kube/kube-client.ts";
 import { systemClock } from "../ports/node/index.ts";
 import type { ImageStore, ImageStoreSettings } from "../registry/image-store.ts";
 import { appendBackend } from "./append-backend.ts";
-import type { BuildRequest, RunRef, RunState } from "./backend.ts";
+import type { BuildRequest, RunRef } from "./backend.ts";
+import type { RunState } from "../core/build/run-decision.ts";
 import type { Addition } from "../registry/compose-image.ts";
 
 const never = new AbortController().signal;

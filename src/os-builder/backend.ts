@@ -1,7 +1,7 @@
 import type { MachineOSBuild } from "../api/kinds/machine-os-build.ts";
 import type { BuildIsolation } from "../core/build/build-settings.ts";
-import type { BuildFailure } from "../core/build/build-failures.ts";
 import type { BuildProxy } from "../core/build/image-build.ts";
+import type { RunState } from "../core/build/run-decision.ts";
 import type { ContentMode } from "../core/config/node-config.ts";
 
 /** A small file that a build finds in its context. */
@@ -64,20 +64,6 @@ export interface BuildRequest {
   /** How its pod is kept from the machine. */
   readonly isolation: BuildIsolation;
   readonly labels: Readonly<Record<string, string>>;
-}
-
-export interface RunState {
-  readonly phase: "Pending" | "Running" | "Succeeded" | "Failed" | "Lost" | "Gone";
-  /** Of a pending run: `WaitingForPod`, `Unschedulable`, `PullingBuilderImage`. */
-  readonly reason?: string;
-  readonly message?: string;
-  readonly step?: string;
-  /** RFC 3339 */
-  readonly startedAt?: string;
-  readonly endedAt?: string;
-  /** `sha256:…` of what was pushed. */
-  readonly digest?: string;
-  readonly failure?: BuildFailure;
 }
 
 /** A run by its request's id, enough to find it again after a restart. */

@@ -1,7 +1,7 @@
 import type { MachineOSBuild } from "../api/kinds/machine-os-build.ts";
 import { isAttached } from "../core/build/build-plan.ts";
 import type { BuilderContext } from "./builder-context.ts";
-import { backendOf } from "./drive-build.ts";
+import { backendOf } from "./build-runs.ts";
 
 /**
  * Removes the objects that a build needed. Secrets go at once; after a failure the other objects stay for a while, for

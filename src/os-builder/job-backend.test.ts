@@ -10,7 +10,8 @@ import { AnswerTooLong } from "../ports/http.ts";
 import { silentLogger } from "../ports/logger.ts";
 import { systemClock, systemRandom } from "../ports/node/index.ts";
 import type { BuildRequest } from "./backend.ts";
-import { jobNameOf, pieceBytes } from "./build-objects.ts";
+import { jobNameOf } from "./build-names.ts";
+import { pieceBytes } from "./build-objects.ts";
 import { type JobBackendOptions, jobBackend } from "./job-backend.ts";
 
 const never = new AbortController().signal;

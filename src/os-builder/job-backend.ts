@@ -11,17 +11,11 @@ import { WatchCache } from "../kube/watch-cache.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Logger } from "../ports/logger.ts";
 import type { Random } from "../ports/random.ts";
-import type { BuildBackend, BuildProblem, BuildRequest, LogLine, LogSelection, RunRef, RunState } from "./backend.ts";
-import {
-  type BuildObjectOptions,
-  type Given,
-  buildAnnotation,
-  buildLabelOf,
-  buildObjects,
-  jobNameOf,
-  labelsOf,
-  maxContentBytes,
-} from "./build-objects.ts";
+import type { BuildBackend, BuildProblem, BuildRequest, LogLine, LogSelection, RunRef } from "./backend.ts";
+import type { RunState } from "../core/build/run-decision.ts";
+import type { BuildObjectOptions } from "./build-job.ts";
+import { buildAnnotation, buildLabelOf, jobNameOf, labelsOf } from "./build-names.ts";
+import { type Given, buildObjects, maxContentBytes } from "./build-objects.ts";
 import { readAuth, readRegistrySecret } from "./registry-secret.ts";
 import { runStateOf } from "./run-state.ts";
 

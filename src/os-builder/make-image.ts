@@ -19,7 +19,7 @@ import { buildRequest } from "./build-request.ts";
 import type { BuilderContext } from "./builder-context.ts";
 import { buildSettingsIn } from "./cluster-facts.ts";
 import { type BuildReason, buildSpec, createBuild } from "./create-build.ts";
-import { cancelBuild, succeed } from "./drive-build.ts";
+import { cancelBuild, succeed } from "./end-build.ts";
 import type { Want } from "./observe-want.ts";
 import { publishImage } from "./publish-image.ts";
 import { beginRebuild, clearFailed, endRebuild } from "./rebuild-requests.ts";

@@ -14,7 +14,7 @@ import { type Outcome, done } from "../kube/outcome.ts";
 import type { BuilderContext } from "./builder-context.ts";
 import { cleanUp } from "./clean-up.ts";
 import { buildSettingsIn, poolOfBuild } from "./cluster-facts.ts";
-import { cancelBuild } from "./drive-build.ts";
+import { cancelBuild } from "./end-build.ts";
 import { reportToPool } from "./report-image.ts";
 import { annotateConfig, annotatePool, writeConfigStatus } from "./write-objects.ts";
 

@@ -5,7 +5,7 @@ import { annotations } from "../api/names.ts";
 import type { BuildOpening } from "../core/build/decide-build.ts";
 import type { Context } from "../kube/controller.ts";
 import type { BuilderContext } from "./builder-context.ts";
-import { backendOf, buildRunOf } from "./drive-build.ts";
+import { backendOf, buildRunOf } from "./build-runs.ts";
 import { annotateConfig, annotatePool } from "./write-objects.ts";
 
 /** Notes a request to build again on the MachineOSConfig: the key of what is wanted is another one from now on. */

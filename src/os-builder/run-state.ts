@@ -2,7 +2,7 @@ import type { Job, Pod } from "../api/foreign/kubernetes.ts";
 import { conditionOf } from "../api/schema/object.ts";
 import { type BuildFailure, classifyPodEnd } from "../core/build/build-failures.ts";
 import { readOutcome } from "../core/build/image-build.ts";
-import type { RunState } from "./backend.ts";
+import type { RunState } from "../core/build/run-decision.ts";
 import { defined } from "../api/schema/defined.ts";
 
 export interface ObservedRun {

@@ -138,6 +138,13 @@ export async function annotateBuild(
   );
 }
 
+/** Longest message of a condition. */
+const conditionText = 1024;
+
+/** The message of a condition, which images and registries have a part in. */
+export const clipped = (text: string): string =>
+  text.length <= conditionText ? text : `${text.slice(0, conditionText - 1)}…`;
+
 type BuildStatus = NonNullable<MachineOSBuild["status"]>;
 
 /** Brings a build into a state, where it may go there. @returns whether something was written. */

@@ -38,7 +38,7 @@ describe("pods with a compromised container", () => {
     expect(writing).toEqual([
       "src/operator/install-manifests.ts",
       "src/operator/manifests.ts",
-      "src/os-builder/build-objects.ts",
+      "src/os-builder/build-job.ts",
     ]);
   });
 });

@@ -5,7 +5,7 @@ import { McoError } from "../../src/api/errors.ts";
 import { annotations, fieldManagers, labels, nodeStates, notYetSet } from "../../src/api/names.ts";
 import { type EffectivePolicies, type UserPolicies, mergePolicies } from "../../src/core/config/disruption-policy.ts";
 import { journalOfNode } from "../../src/core/books/journal.ts";
-import { drainStep } from "../../src/core/pool/plan-drain.ts";
+import { drainStep } from "../../src/core/pool/drain-step.ts";
 import { openNodeJournal } from "../../src/daemon/machine-books.ts";
 import { daemonController } from "../../src/daemon/daemon-controller.ts";
 import type { Host, HostWrite } from "../../src/host/host.ts";

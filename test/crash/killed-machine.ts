@@ -15,7 +15,7 @@ import {
 import { mergePolicies } from "../../src/core/config/disruption-policy.ts";
 import type { JournalLine } from "../../src/api/books/journal-line.ts";
 import { journalOfNode } from "../../src/core/books/journal.ts";
-import { drainStep } from "../../src/core/pool/plan-drain.ts";
+import { drainStep } from "../../src/core/pool/drain-step.ts";
 import { type Disk, systemDisk } from "../../src/host/directory/disk.ts";
 import { serveControl } from "../../src/host/directory/control.ts";
 import { directoryMachine } from "../../src/host/directory/directory-host.ts";

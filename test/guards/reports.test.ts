@@ -16,7 +16,7 @@ const reports = /\breport(?:\?\.)?\(/;
 /** Decisions whose reasons a controller reports unchanged, and what the daemon gives its journal. */
 const decisions = [
   "src/core/join/judge-csr.ts",
-  "src/core/pool/plan-drain.ts",
+  "src/core/pool/drain-step.ts",
   "src/core/machine/",
   "src/daemon/",
   "src/core/config/image-pair.ts",

@@ -2,7 +2,8 @@ import { canonicalJson } from "../../src/core/text/canonical-json.ts";
 import type { BuildFailure } from "../../src/core/build/build-failures.ts";
 import { sha256Hex } from "../../src/core/build/build-key.ts";
 import type { Clock } from "../../src/ports/clock.ts";
-import type { BuildBackend, BuildProblem, BuildRequest, RunRef, RunState } from "../../src/os-builder/backend.ts";
+import type { BuildBackend, BuildProblem, BuildRequest, RunRef } from "../../src/os-builder/backend.ts";
+import type { RunState } from "../../src/core/build/run-decision.ts";
 
 /** What a run does, in order, each for so many milliseconds. The last one stays. */
 export type FakeTime =

@@ -1,3 +1,5 @@
+import type { MachineOSBuild } from "../../api/kinds/machine-os-build.ts";
+import { annotations } from "../../api/names.ts";
 import {
   type BuildFailure,
   type FailureClass,
@@ -7,6 +9,10 @@ import {
   nextActionOf,
   verdictOf,
 } from "./build-failures.ts";
+
+/** The number of the present attempt of a build, from 1. */
+export const attemptOf = ({ metadata }: Pick<MachineOSBuild, "metadata">): number =>
+  Number(metadata.annotations?.[annotations.buildAttempt] ?? "1") || 1;
 
 /** What a build keeps of its failures, as JSON in an annotation. */
 export interface FailureRecord extends BuildFailure {

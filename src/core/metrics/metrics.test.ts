@@ -6,7 +6,7 @@ import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import type { MachineConfiguration } from "../../api/kinds/machine-configuration.ts";
 import { annotations, labels } from "../../api/names.ts";
 import { factsOf } from "../pool/pool-queries.ts";
-import { drainReasons } from "../pool/plan-drain.ts";
+import { drainReasons } from "../pool/drain-step.ts";
 import { clusterMetrics, metricsText } from "./metrics.ts";
 
 const pool = (

@@ -4,7 +4,7 @@ import type { MachineConfiguration } from "../../api/kinds/machine-configuration
 import { annotations, machineConfigNodeConditions } from "../../api/names.ts";
 import { conditionOf } from "../../api/schema/object.ts";
 import { type Facts, poolFacts } from "../pool/pool-queries.ts";
-import { drainReasons } from "../pool/plan-drain.ts";
+import { drainReasons } from "../pool/drain-step.ts";
 import { configServerAccess } from "../join/config-server.ts";
 
 /** One metric with its values: a line each. */

@@ -5,7 +5,7 @@ import { conditionOf } from "../../api/schema/object.ts";
 import { imageText, namedImage } from "../config/image-pair.ts";
 import { type Phase, phaseWordOf } from "../books/phase.ts";
 import { parseDrainRequest } from "../machine/drain-requests.ts";
-import { drainReasons, drainSkipped } from "./plan-drain.ts";
+import { drainReasons, drainSkipped } from "./drain-step.ts";
 import { type MachineRefusal, refusedTargetsOf } from "./quarantine.ts";
 import { clipText } from "../text/clip-text.ts";
 import { own } from "../../api/schema/own.ts";

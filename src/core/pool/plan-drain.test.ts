@@ -1,22 +1,11 @@
 import { describe, expect, test } from "vitest";
 import type { Node, Pod, PodDisruptionBudget } from "../../api/foreign/kubernetes.ts";
 import { annotations } from "../../api/names.ts";
-import {
-  type BlockedPod,
-  describeDrain,
-  describeForecast,
-  drainBegan,
-  drainSkipped,
-  drainStep,
-  judgeDrain,
-  neverAllows,
-  planDrain,
-  protectionsOf,
-  skippedUntil,
-  trimBudget,
-  trimPod,
-  whyStuck,
-} from "./plan-drain.ts";
+import { describeDrain, describeForecast } from "./describe-drain.ts";
+import { neverAllows, trimBudget } from "./disruption-budgets.ts";
+import { drainBegan, drainSkipped, drainStep, skippedUntil } from "./drain-step.ts";
+import { judgeDrain, protectionsOf } from "./judge-drain.ts";
+import { type BlockedPod, planDrain, trimPod, whyStuck } from "./plan-drain.ts";
 import { defaultPoolPolicy } from "./pool-policy.ts";
 
 const node = (has: {

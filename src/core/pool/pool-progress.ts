@@ -1,6 +1,6 @@
 import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import { type MemberFacts, isSkipped, looksDegraded } from "./member-facts.ts";
-import { drainReasons } from "./plan-drain.ts";
+import { drainReasons } from "./drain-step.ts";
 import type { PoolMembers } from "./pool-members.ts";
 import { type Estimate, type Past, estimateMachine, estimateRollOut, pastLike } from "../books/past.ts";
 import type { NodeSelection, Wait } from "./select-nodes.ts";
