@@ -4,6 +4,7 @@ import type { KubeletConfig } from "../../src/api/kinds/kubelet-config.ts";
 import type { MachineConfigPool } from "../../src/api/kinds/machine-config-pool.ts";
 import type { MachineConfig } from "../../src/api/kinds/machine-config.ts";
 import { labels } from "../../src/api/names.ts";
+import { judgeRegistryObject } from "../../src/core/preview/judge-registries.ts";
 import { problemsOfKubeletConfig } from "../../src/core/preview/judge-settings.ts";
 import { renderInputsOf } from "../../src/core/preview/plan-cluster.ts";
 import { planSettings } from "../../src/core/preview/plan-settings.ts";
@@ -92,22 +93,48 @@ const listOf = (length: number, item: (i: number) => unknown): readonly unknown[
   Array.from({ length }, (_, i) => item(i));
 const mapOf = (length: number, value: (i: number) => readonly [string, unknown]): object =>
   Object.fromEntries(Array.from({ length }, (_, i) => value(i)));
+interface LargestForm {
+  /** The part of the object that is as large as an object may be. */
+  readonly make: () => object;
+  /** Judges an object with that part, as JSON gave it. */
+  readonly judge: (part: object) => unknown;
+  readonly kind: string;
+}
+const ofKubelet = (make: () => object): LargestForm => ({
+  kind: "KubeletConfig",
+  make,
+  judge: (settings) => problemsOfKubeletConfig(kubeletConfig(settings)),
+});
+const ofRegistries = (kind: string, make: () => object): LargestForm => ({
+  kind,
+  make,
+  judge(spec) {
+    const after = { apiVersion: "config.openshift.io/v1", kind, metadata: { name: "cluster" }, spec };
+    return judgeRegistryObject({ before: undefined, after }, undefined);
+  },
+});
 /** One field with as many entries as an object holds, in forms from cheap to dear; as JSON, as a server gets it. */
-const largest: Readonly<Record<string, () => object>> = {
-  "text in a list": () => ({ allowedUnsafeSysctls: listOf(80_000, (i) => `net.core.x${i}`) }),
-  "headers of static pods": () => ({
+const largest: Readonly<Record<string, LargestForm>> = {
+  "text in a list": ofKubelet(() => ({ allowedUnsafeSysctls: listOf(80_000, (i) => `net.core.x${i}`) })),
+  "headers of static pods": ofKubelet(() => ({
     staticPodURLHeader: mapOf(27_000, (i) => [`x-header-number-${i}`, [`a value with the number ${i}`]]),
-  }),
-  taints: () => ({
+  })),
+  taints: ofKubelet(() => ({
     registerWithTaints: listOf(23_000, (i) => ({ key: `example.com/t${i}`, value: "v", effect: "NoSchedule" })),
-  }),
-  "feature gates": () => ({ featureGates: mapOf(92_000, (i) => [`Gate${i}`, true]) }),
-  "quantities of memory": () => ({
+  })),
+  "feature gates": ofKubelet(() => ({ featureGates: mapOf(92_000, (i) => [`Gate${i}`, true]) })),
+  "quantities of memory": ofKubelet(() => ({
     reservedMemory: listOf(33_000, (i) => ({ numaNode: i, limits: { memory: "1Gi" } })),
-  }),
+  })),
+  "blocked registries": ofRegistries("Image", () => ({
+    registrySources: { blockedRegistries: listOf(68_000, (i) => `r${i}.example.com/a`) },
+  })),
+  "sources with a mirror": ofRegistries("ImageDigestMirrorSet", () => ({
+    imageDigestMirrors: listOf(23_000, (i) => ({ source: `r.example.com/a${i}`, mirrors: [`m.example.com/a${i}`] })),
+  })),
 };
 function largestText(form: string): string {
-  const text = JSON.stringify(largest[form]?.());
+  const text = JSON.stringify(largest[form]?.make());
   if (text.length > mostBytes || text.length < 0.9 * mostBytes) throw new Error(`${form}: ${text.length} bytes`);
   return text;
 }
@@ -119,28 +146,28 @@ const cases: Readonly<Record<string, (turn: number) => void>> = {
   "a mirror set with 200 sources for 5 pools": () => mirrors(200),
   "one KubeletConfig validated": (turn) => void problemsOfKubeletConfig(kubeletConfig({ maxPods: turn + 1 })),
 };
+const article = (kind: string): string => (kind.startsWith("I") ? "an" : "a");
 /** What the largest objects cost: what a case works on is made anew for each turn, which does not count. */
 const ofLargest: Readonly<
   Record<string, { readonly form: string; readonly prepare: (text: string) => () => unknown }>
 > = Object.fromEntries(
-  Object.keys(largest).flatMap((form) => [
+  Object.entries(largest).flatMap(([form, { kind, judge }]) => [
     [
       `1.5 MiB of ${form}: JSON.parse (baseline)`,
       { form, prepare: (text: string) => () => JSON.parse(text) as unknown },
     ],
     [
-      `1.5 MiB of ${form}: a KubeletConfig validated`,
+      `1.5 MiB of ${form}: ${article(kind)} ${kind} validated`,
       {
         form,
         prepare: (text: string) => {
-          const object = kubeletConfig(JSON.parse(text) as object);
-          return () => problemsOfKubeletConfig(object);
+          const part = JSON.parse(text) as object;
+          return () => judge(part);
         },
       },
     ],
   ]),
 );
-
 /** Makes the turns of a case. */
 function turnsOf(name: string): (turn: number) => () => unknown {
   const work = cases[name];

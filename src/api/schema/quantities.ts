@@ -29,6 +29,9 @@ const form = /^([-+]?)(\d+)?(?:\.(\d*))?(m|u|n|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|[eE
 /** Most quantities that are written: at most three digits and a suffix. They are as Kubernetes writes them back. */
 const short = /^[1-9]\d{0,2}(?:[munkMGTPE]|[KMGTPE]i)?$/;
 
+/** Whether a text is a quantity that is not 0 and as Kubernetes writes it; of some such texts it does not tell. */
+export const isShortQuantity = (text: string): boolean => short.test(text);
+
 /** Whether {@link parseQuantity} reads a text; at a fraction of its cost. */
 export const isQuantity = (text: string): boolean =>
   short.test(text) || (text.length <= longestQuantity && form.test(text) && /^[-+]?\.?\d/.test(text));

@@ -1,3 +1,4 @@
+import { isShortQuantity } from "../../api/schema/quantities.ts";
 import { type Decoded, zeroOf } from "./decode-go.ts";
 import { encodeScalar } from "./encode-go.ts";
 import type { GoStruct, GoType } from "./kubelet-fields.ts";
@@ -29,8 +30,15 @@ function membersBefore(name: string, value: Decoded, type: GoStruct): Record<str
   return members;
 }
 
+/** Whether a value is read as it is whatever its place: a text or a number with a value, most members by far. */
+const isRead = (value: unknown, type: GoType): boolean =>
+  typeof value === "number"
+    ? value !== 0
+    : typeof value === "string" && (type === "quantity" ? isShortQuantity(value) : value !== "");
+
 /** @returns `undefined` for what is not set when it is read. */
 function readMember(value: unknown, type: GoType, isAlways: boolean): unknown {
+  if (isRead(value, type)) return value;
   if (typeof type !== "string") {
     if ("list" in type) {
       const items = (value ?? []) as readonly unknown[];

@@ -1,7 +1,7 @@
-import { isQuantity } from "../../api/schema/quantities.ts";
+import { isQuantity, isShortQuantity } from "../../api/schema/quantities.ts";
 import { goDurationText, parseGoDuration } from "./go-duration.ts";
 import type { GoStruct, GoType, ScalarType } from "./kubelet-fields.ts";
-import { mapItems, mapValues } from "./map-items.ts";
+import { mapItems, mapValues, membersBefore } from "./map-items.ts";
 
 export interface FieldProblem {
   /** `evictionHard.memory.available`, `registerWithTaints[0].key` */
@@ -25,87 +25,102 @@ export interface Decoding {
  * with their case, `null` leaves a value unset where its type permits, numbers must fit, nothing is converted.
  */
 export function decodeGo(value: unknown, type: GoStruct): Decoding {
-  const problems: FieldProblem[] = [];
-  const unknown: string[] = [];
-  const decoded = decodeValue(value, type, undefined, { problems, unknown });
-  return { value: (decoded ?? {}) as Decoded, problems, unknown: unknown.toSorted() };
+  const found: Findings = { problems: [], unknown: [], place: [] };
+  const decoded = decodeValue(value, type, found);
+  return { value: (decoded ?? {}) as Decoded, problems: found.problems, unknown: found.unknown.toSorted() };
 }
 
 interface Findings {
   readonly problems: FieldProblem[];
   readonly unknown: string[];
+  /**
+   * The names and indices that lead to the value at work. Its text is made where something is said of the value, because
+   * a list may have thousands of items.
+   */
+  readonly place: (string | number)[];
 }
 
-/** Where a value is; its text is made where something is said of it, because a list may have thousands of items. */
-interface Place {
-  readonly within: Place | undefined;
-  /** A name of a member or a key, or an index. */
-  readonly at: string | number;
-}
-
-const pathOf = ({ within, at }: Place): string =>
-  typeof at === "number"
-    ? `${within === undefined ? "" : pathOf(within)}[${at}]`
-    : within === undefined
-      ? at
-      : `${pathOf(within)}.${at}`;
+const pathOf = ({ place }: Findings): string =>
+  place.reduce<string>(
+    (path, at) => (typeof at === "number" ? `${path}[${at}]` : path === "" ? at : `${path}.${at}`),
+    "",
+  );
 
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/**
- * Whether a value is a text, true or false, or a list of texts, as its type says: most values by far, which decode to
- * themselves.
- */
-const isPlain = (value: unknown, type: GoType): boolean =>
-  typeof value === "string" || typeof value === "boolean"
-    ? type === (typeof value === "string" ? "string" : "bool")
-    : typeof type !== "string" &&
-      "list" in type &&
-      type.list === "string" &&
-      Array.isArray(value) &&
-      value.every((item) => typeof item === "string");
+/** Whether a value decodes to itself, as most values by far do: texts, true or false, numbers, and lists of texts. */
+function isPlain(value: unknown, type: GoType): boolean {
+  switch (typeof value) {
+    case "string":
+      return type === "string" || (type === "quantity" && isShortQuantity(value));
+    case "boolean":
+      return type === "bool" || type === "*bool";
+    case "number":
+      return (type === "int32" || type === "uint32" || type === "int64") && isWhole(value, type);
+    default:
+      return isTextList(value, type);
+  }
+}
+
+const isTextList = (value: unknown, type: GoType): boolean =>
+  typeof type !== "string" &&
+  "list" in type &&
+  type.list === "string" &&
+  Array.isArray(value) &&
+  value.every((item) => typeof item === "string");
 
 /**
- * Decodes a value below a place. A value that decodes to itself is not copied.
+ * Decodes a value at the place of the findings. A value that decodes to itself is not copied.
  *
  * @returns `undefined` for a value that is not set.
  */
-function decodeValue(value: unknown, type: GoType, place: Place | undefined, found: Findings): unknown {
-  if (isPlain(value, type)) return value;
-  const refuse = (expected: string) => {
-    const path = place === undefined ? "" : pathOf(place);
-    found.problems.push({ path, reason: `must be ${expected}, not ${describe(value)}` });
-    return undefined;
-  };
-  if (typeof type === "string") return decodeScalar(value, type, refuse);
+const decodeValue = (value: unknown, type: GoType, found: Findings): unknown =>
+  isPlain(value, type) ? value : decodeOther(value, type, found);
+
+/** Decodes a value that is not plain. */
+function decodeOther(value: unknown, type: GoType, found: Findings): unknown {
+  if (typeof type === "string") return decodeScalar(value, type, found);
   if (value === null || value === undefined) return undefined;
-  if ("list" in type) {
-    if (!Array.isArray(value)) return refuse("a list");
-    return mapItems(value, (item, i) => decodeItem(item, type.list, { within: place, at: i }, found));
-  }
-  if (!isObject(value)) return refuse("an object");
-  if ("struct" in type) return decodeStruct(value, type, place, found);
-  return mapValues(value, (item, key) => decodeItem(item, type.map, { within: place, at: key }, found));
+  if ("list" in type)
+    return Array.isArray(value)
+      ? mapItems(value, (item, i) => decodeItem(item, type.list, i, found))
+      : refuse(value, "a list", found);
+  if (!isObject(value)) return refuse(value, "an object", found);
+  if ("struct" in type) return decodeStruct(value, type, found);
+  return mapValues(value, (item, key) => decodeItem(item, type.map, key, found));
+}
+
+function refuse(value: unknown, expected: string, found: Findings): undefined {
+  found.problems.push({ path: pathOf(found), reason: `must be ${expected}, not ${describe(value)}` });
+  return undefined;
 }
 
 /** Decodes an item of a list or a map: one that is not set has its zero value. */
-const decodeItem = (item: unknown, type: GoType, place: Place, found: Findings): unknown =>
-  decodeValue(item, type, place, found) ?? zeroOf(type);
+const decodeItem = (item: unknown, type: GoType, at: string | number, found: Findings): unknown =>
+  decodeAt(item, type, at, found) ?? zeroOf(type);
 
-function decodeStruct(value: Decoded, type: GoStruct, place: Place | undefined, found: Findings): Decoded {
+/** Decodes a value one step below the place of the findings. */
+function decodeAt(value: unknown, type: GoType, at: string | number, found: Findings): unknown {
+  if (isPlain(value, type)) return value;
+  found.place.push(at);
+  const decoded = decodeOther(value, type, found);
+  found.place.pop();
+  return decoded;
+}
+
+function decodeStruct(value: Decoded, type: GoStruct, found: Findings): Decoded {
   // Names of members are those of the type: none of them is a setter.
-  const members: Record<string, unknown> = {};
-  let isSame = true;
-  for (const key of Object.keys(value)) {
-    const at = { within: place, at: key };
+  let members: Record<string, unknown> | undefined;
+  for (const key in value) {
+    if (!Object.hasOwn(value, key)) continue;
     const member = Object.hasOwn(type.struct, key) ? type.struct[key] : undefined;
-    const decoded = member && decodeValue(value[key], member, at, found);
-    if (member === undefined) found.unknown.push(pathOf(at));
-    if (decoded !== undefined) members[key] = decoded;
-    isSame &&= decoded === value[key] && decoded !== undefined;
+    const decoded = member && decodeAt(value[key], member, key, found);
+    if (member === undefined) found.unknown.push(pathOf({ ...found, place: [...found.place, key] }));
+    if (decoded === undefined || decoded !== value[key]) members ??= membersBefore(key, value);
+    if (members !== undefined && decoded !== undefined) members[key] = decoded;
   }
-  return isSame ? value : members;
+  return members ?? value;
 }
 
 /** The value of a member that is not set; `undefined`: a pointer. */
@@ -140,40 +155,64 @@ const ranges = {
   int64: [Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER],
 } as const;
 
-function decodeScalar(value: unknown, type: ScalarType | `*${ScalarType}`, refuse: (expected: string) => undefined) {
-  const plain = type.replace("*", "") as ScalarType;
+const isWhole = (value: number, type: keyof typeof ranges): boolean =>
+  Number.isInteger(value) && value >= ranges[type][0] && value <= ranges[type][1];
+
+function decodeScalar(value: unknown, type: ScalarType | `*${ScalarType}`, found: Findings): unknown {
   if (value === undefined) return undefined;
   // A duration reads its own null, and finds no text in it.
-  if (value === null) return type === "duration" ? refuse('a duration, as "10s" or "1h30m"') : undefined;
-  switch (plain) {
+  if (value === null && type !== "duration") return undefined;
+  const plain = type.replace("*", "") as ScalarType;
+  return readScalar(value, plain) ?? refuse(value, expectedOf(plain), found);
+}
+
+/** @returns `undefined` for a value that its type does not take. */
+function readScalar(value: unknown, type: ScalarType): unknown {
+  switch (type) {
     case "bool":
-      return typeof value === "boolean" ? value : refuse("true or false");
+      return typeof value === "boolean" ? value : undefined;
     case "string":
-      return typeof value === "string" ? value : refuse("a text");
+      return typeof value === "string" ? value : undefined;
     case "float64":
-      return typeof value === "number" ? value : refuse("a number");
+      return typeof value === "number" ? value : undefined;
     case "int32":
     case "uint32":
-    case "int64": {
-      const [least, most] = ranges[plain];
-      return typeof value === "number" && Number.isInteger(value) && value >= least && value <= most
-        ? value
-        : refuse(`a whole number from ${least} to ${most}`);
-    }
+    case "int64":
+      return typeof value === "number" && isWhole(value, type) ? value : undefined;
     case "duration":
-      return decodeDuration(value) ?? refuse('a duration, as "10s" or "1h30m"');
-    case "timeOrDuration": {
-      if (typeof value === "number" && Number.isSafeInteger(value)) return value;
-      return decodeDuration(value) ?? refuse('a duration, as "5s", or a number of nanoseconds');
-    }
+      return decodeDuration(value);
+    case "timeOrDuration":
+      return typeof value === "number" && Number.isSafeInteger(value) ? value : decodeDuration(value);
     case "quantity": {
       const text = typeof value === "number" ? String(value) : value;
-      return typeof text === "string" && isQuantity(text.trim())
-        ? text.trim()
-        : refuse('a quantity, as "500m" or "1Gi"');
+      return typeof text === "string" && isQuantity(text.trim()) ? text.trim() : undefined;
     }
     case "time":
-      return typeof value === "string" && isTime(value) ? value : refuse("a time, as 2026-01-02T03:04:05Z");
+      return typeof value === "string" && isTime(value) ? value : undefined;
+  }
+}
+
+/** What a type takes, for the sentence that refuses another value. */
+function expectedOf(type: ScalarType): string {
+  switch (type) {
+    case "bool":
+      return "true or false";
+    case "string":
+      return "a text";
+    case "float64":
+      return "a number";
+    case "int32":
+    case "uint32":
+    case "int64":
+      return `a whole number from ${ranges[type].join(" to ")}`;
+    case "duration":
+      return 'a duration, as "10s" or "1h30m"';
+    case "timeOrDuration":
+      return 'a duration, as "5s", or a number of nanoseconds';
+    case "quantity":
+      return 'a quantity, as "500m" or "1Gi"';
+    case "time":
+      return "a time, as 2026-01-02T03:04:05Z";
   }
 }
 

@@ -41,3 +41,48 @@ test("the largest object is judged in little time: the work is in proportion to 
   const enforceNodeAllocatable = Array.from({ length: 100_000 }, (_, i) => `x${i}`);
   expect(judged({ enforceNodeAllocatable }).problems).toHaveLength(100_000);
 });
+
+test("memory that is reserved twice for a node is named at each repetition, whatever the order of nodes [validate-kubelet-4]", () => {
+  const reservedMemory = [
+    { numaNode: 7, limits: { memory: "1Gi" } },
+    { numaNode: -1, limits: { memory: "1Gi", "hugepages-2Mi": "0" } },
+    { numaNode: 7, limits: { "hugepages-2Mi": "1Gi" } },
+    { limits: { memory: "1Gi" } },
+    { numaNode: 7, limits: { "hugepages-2Mi": "1Gi", swap: "1Gi", memory: "00Gi" } },
+    { numaNode: 0, limits: { memory: "1Gi" } },
+  ];
+  expect(judged({ reservedMemory }).problems.map(({ path, reason }) => `${path} ${reason}`)).toEqual([
+    "reservedMemory[1].limits.hugepages-2Mi must not be 0",
+    "reservedMemory[4].limits.hugepages-2Mi is reserved twice for NUMA node 7",
+    "reservedMemory[4].limits.swap must be memory or hugepages-<size>",
+    "reservedMemory[4].limits.memory must not be 0",
+    "reservedMemory[4].limits.memory is reserved twice for NUMA node 7",
+    "reservedMemory[5].limits.memory is reserved twice for NUMA node 0",
+  ]);
+});
+
+test("an object is not copied in the reading, whatever its size: lists, maps and structs that read as they are stay the same [validate-kubelet-5]", () => {
+  const config = {
+    apiVersion: "kubelet.config.k8s.io/v1beta1",
+    kind: "KubeletConfiguration",
+    reservedMemory: [{ numaNode: 1, limits: { memory: "1Gi" } }],
+    shutdownGracePeriodByPodPriority: [{ priority: 3, shutdownGracePeriodSeconds: 20 }],
+    authentication: { anonymous: { enabled: true } },
+    evictionHard: { "memory.available": "5%" },
+  };
+  const { decoded } = judgeKubeletConfiguration(config);
+  expect(decoded).toBe(config);
+  const written = {
+    ...config,
+    reservedMemory: [...config.reservedMemory, { numaNode: 2, limits: { memory: " 1Gi" } }],
+  };
+  const changed = judgeKubeletConfiguration(written).decoded as typeof config;
+  expect(changed).toEqual({
+    ...config,
+    reservedMemory: [
+      { numaNode: 1, limits: { memory: "1Gi" } },
+      { numaNode: 2, limits: { memory: "1Gi" } },
+    ],
+  });
+  expect(changed.reservedMemory[0]).toBe(config.reservedMemory[0]);
+});

@@ -369,14 +369,15 @@ interface Reservation {
 }
 
 const reservations: Rule = (settings) => {
-  const seen = new Map<string, Set<number>>();
+  const list = settings.list<Reservation>("reservedMemory") ?? [];
   const problems: FieldProblem[] = [];
+  const isReserved = repeatedReservations(list);
   // A list may have thousands of them: a path is made where there is a problem.
-  for (const [i, { numaNode = 0, limits = {} }] of (settings.list<Reservation>("reservedMemory") ?? []).entries()) {
-    for (const resource of Object.keys(limits)) {
-      const nodes = seen.get(resource) ?? new Set();
-      const isTwice = nodes.has(numaNode);
-      seen.set(resource, nodes.add(numaNode));
+  for (let i = 0; i < list.length; i += 1) {
+    const { numaNode = 0, limits = {} } = list[i] ?? {};
+    for (const resource in limits) {
+      if (!Object.hasOwn(limits, resource)) continue;
+      const isTwice = isReserved(numaNode, resource);
       const isKnown = resource === "memory" || resource.startsWith("hugepages-");
       const isZero = isZeroQuantity(limits[resource] ?? "");
       if (isKnown && !isZero && !isTwice) continue;
@@ -390,6 +391,25 @@ const reservations: Rule = (settings) => {
   }
   return problems;
 };
+
+/**
+ * Tells, of one reservation after the other, whether an earlier one is of the same node and resource. A node that has a
+ * single reservation, as all have that a kubelet takes, costs nothing.
+ */
+function repeatedReservations(list: readonly Reservation[]): (node: number, resource: string) => boolean {
+  const nodes = new Int32Array(list.length);
+  for (let i = 0; i < nodes.length; i += 1) nodes[i] = list[i]?.numaNode ?? 0;
+  nodes.sort();
+  const seen = new Map<number, Set<string>>();
+  for (let i = 1; i < nodes.length; i += 1) if (nodes[i] === nodes[i - 1]) seen.set(nodes[i] ?? 0, new Set());
+  return (node, resource) => {
+    const resources = seen.get(node);
+    if (resources === undefined) return false;
+    const isTwice = resources.has(resource);
+    resources.add(resource);
+    return isTwice;
+  };
+}
 
 interface ModuleLevel {
   readonly filePattern?: string;

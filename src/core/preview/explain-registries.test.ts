@@ -19,8 +19,8 @@ const object = (kind: string, name: string, spec: object, namespace?: string) =>
 const digests = (name: string, ...imageDigestMirrors: readonly ImageMirrors[]) =>
   object("ImageDigestMirrorSet", name, { imageDigestMirrors });
 const image = (registrySources: RegistrySources) => object("Image", "cluster", { registrySources });
-const policy = (scope: string): ImagePolicySpec => ({
-  scopes: [scope],
+const policy = (...scopes: readonly string[]): ImagePolicySpec => ({
+  scopes,
   policy: { rootOfTrust: { policyType: "PublicKey", publicKey: { keyData: "a2V5" } } },
 });
 const clusterPolicy = object("ClusterImagePolicy", "all", policy("quay.io/team"));
@@ -159,6 +159,14 @@ describe("an object about registries", () => {
   }[])("$title [explain-registries-1]", ({ objects, says, ...given }) => {
     const text = explained(objects, "cluster" in given ? given.cluster : {});
     for (const words of says) expect(text).toContain(words);
+  });
+
+  test("writes nothing for the scopes that a policy of the cluster decides about [explain-registries-3]", () => {
+    expect(explained([ownPolicy, clusterPolicy])).not.toContain("Writes:");
+    const both = object("ImagePolicy", "own", policy("quay.io/team/app", "quay.io/other"), "web");
+    const text = explained([both, clusterPolicy]);
+    expect(text).toContain("/etc/crio/policies/web.json: quay.io/other: signed (spec.scopes[1])");
+    expect(text).not.toContain("quay.io/team/app: sign");
   });
 
   test("is named as it is asked for [explain-registries-2]", () => {

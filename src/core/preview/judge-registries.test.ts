@@ -211,3 +211,15 @@ test("an object with thousands of errors is refused with the first of them [judg
   expect(result.message).toMatch(/; and 39900 more$/);
   expect(result.message.length).toBeLessThan(128 * 1024);
 });
+
+test("the largest objects of registries get a verdict with the first of their problems, whatever the number of them [judge-registries-5]", () => {
+  const entries = Array.from({ length: 390_000 }, () => "*");
+  const blocked = verdictOn({ after: image({ blockedRegistries: entries }) }, undefined);
+  expect(blocked.verdict).toBe("refused");
+  expect(blocked.says[0]).toContain("spec.registrySources.blockedRegistries[0]");
+  const mirrors = verdictOn({ after: digests("a", { source: "a.example.com", mirrors: entries }) }, undefined);
+  expect(mirrors.verdict).toBe("refused");
+  expect(mirrors.says[0]).toContain("spec.imageDigestMirrors[0].mirrors[0]");
+  const many = Array.from({ length: 70_000 }, (_, i) => ({ source: "a.example.com", ...(i === 0 ? never : {}) }));
+  expect(verdictOn({ after: digests("a", ...many) }, undefined).verdict).toBe("refused");
+});

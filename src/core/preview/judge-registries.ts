@@ -10,7 +10,12 @@ import {
   withoutRegistryObject,
 } from "../runtime/registry-objects.ts";
 import { type AdmissionVerdict, judged } from "./judge-admission.ts";
-import { type AroundRegistries, registriesByPool, registriesByThemselves } from "./plan-registries.ts";
+import {
+  type AroundRegistries,
+  problemsByThemselves,
+  registriesByPool,
+  registriesByThemselves,
+} from "./plan-registries.ts";
 
 /**
  * Kinds that admission is asked about: those that say where images are pulled from, and whose signatures count in the
@@ -40,6 +45,9 @@ export function changedRegistries(objects: RegistryObjects, { before, after }: R
   return before === undefined ? objects : withoutRegistryObject(before, objects);
 }
 
+const byText = (problems: readonly ObjectProblem[]): Findings["problems"] =>
+  new Map(problems.map((one) => [problemOf(one), one]));
+
 /** What decisions about pools say, each once. */
 interface Findings {
   readonly problems: ReadonlyMap<string, ObjectProblem>;
@@ -48,7 +56,6 @@ interface Findings {
 }
 
 function findingsOf(decisions: readonly RegistriesDecision[]): Findings {
-  const byText = (problems: readonly ObjectProblem[]) => new Map(problems.map((one) => [problemOf(one), one]));
   const refused = decisions.filter((decision) => decision.do === "refuse");
   const written = decisions.filter((decision) => decision.do === "write");
   return {
@@ -98,7 +105,7 @@ export function judgeRegistryObject(
 }
 
 const ofOneObject = (object: KubeObject | undefined): Findings["problems"] =>
-  object === undefined ? new Map() : byThemselves(withRegistryManifests([object])).problems;
+  object === undefined ? new Map() : byText(problemsByThemselves(withRegistryManifests([object])));
 
 /** A problem as it concerns one object: that of another one names it. */
 const asProblem = (

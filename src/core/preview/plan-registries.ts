@@ -9,6 +9,7 @@ import {
   decideRegistries,
   problemOf,
   registriesConfigName,
+  registriesProblems,
 } from "../runtime/decide-registries.ts";
 import type { ObjectProblem } from "../runtime/merge-mirrors.ts";
 import { registriesBase } from "../runtime/registries-base.ts";
@@ -68,12 +69,19 @@ const ownerless: KubeObject = { apiVersion: "v1", kind: "ControllerConfig", meta
 const versionOf = (config: MachineConfig | undefined) =>
   config?.metadata.annotations?.[annotations.generatedByController] ?? "";
 
+/** The base configuration of this suite. */
+const ownBase = { registries: ownRegistriesConf, policy: ownPolicy, taken: new Set<string>() };
+
+/** What is wrong with objects on machines that have this suite's base configuration, whatever the cluster's release. */
+export const problemsByThemselves = (objects: RegistryObjects): readonly ObjectProblem[] =>
+  registriesProblems(objects, ownBase);
+
 /** What these objects mean to machines that have this suite's base configuration. */
 export const registriesByThemselves = (objects: RegistryObjects): RegistriesDecision =>
   decideRegistries({
     pool: "worker",
     objects,
-    base: { registries: ownRegistriesConf, policy: ownPolicy, taken: new Set() },
+    base: ownBase,
     present: undefined,
     owner: ownerless,
     generatorVersion: "",

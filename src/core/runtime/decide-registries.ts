@@ -76,7 +76,8 @@ export function decideRegistries(view: RegistriesView): RegistriesDecision {
   const settings = settingsOf(objects);
   const { result, leftOut } = withoutWrongPolicies(settings, base);
   if (result.verdict === "refused") return refused(result.problems, view);
-  const written = result.files.find(({ path }) => path === registriesConfPath)?.text;
+  const { files, made } = result;
+  const written = files.find(({ path }) => path === registriesConfPath)?.text;
   const reach = releaseReach(written ?? base.registries, objects.releaseImage);
   if (reach.verdict === "cutOff") return { ...refused(cutOffProblems(settings), view), cutsOff: true };
   return {
@@ -85,18 +86,24 @@ export function decideRegistries(view: RegistriesView): RegistriesDecision {
       name: registriesConfigName(pool),
       role: pool,
       owner: objects.image ?? owner,
-      files: result.files,
+      files,
       generatorVersion,
     }),
     warnings: [
       ...releaseWarnings(settings, reach).map((one) => ({ ...one, concerns: "release" as const })),
-      ...mirrorWarnings(settings.rules, settings.sources, result.made).map((one) => ({
+      ...mirrorWarnings(settings.rules, settings.sources, made).map((one) => ({
         ...one,
         concerns: "effect" as const,
       })),
     ],
     leftOut,
   };
+}
+
+/** What is wrong with objects on a base, whatever release the cluster has; no file is written for the answer. */
+export function registriesProblems(objects: RegistryObjects, base: RegistriesBase): readonly ObjectProblem[] {
+  const { result, leftOut } = withoutWrongPolicies(settingsOf(objects), base);
+  return result.verdict === "refused" ? result.problems : leftOut;
 }
 
 /** The files, without the policies of namespaces that are wrong, or have no room. */

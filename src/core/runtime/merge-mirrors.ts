@@ -44,17 +44,26 @@ export type MirrorReading =
 /** Rules that set nothing: their mirrors are none, or the source alone. */
 export const isIdle = ({ source, mirrors }: MirrorRule): boolean => mirrors.every((mirror) => mirror === source);
 
+/** What is wrong with rules, alone and with each other. */
+export const mirrorProblems = (rules: readonly MirrorRule[]): readonly ObjectProblem[] => [
+  ...rules.flatMap(problemsOf),
+  ...conflicts(rules),
+];
+
+/** {@link mergedMirrors}, if nothing is wrong with the rules. */
+export function mergeMirrors(rules: readonly MirrorRule[]): MirrorReading {
+  const problems = mirrorProblems(rules);
+  return problems.length > 0 ? { verdict: "refused", problems } : { verdict: "merged", merged: mergedMirrors(rules) };
+}
+
 /**
  * One list of mirrors for each source and kind of pull. A mirror that one rule names before another one comes first;
  * where rules contradict each other, the name decides. Digests first, then tags, each by source.
  */
-export function mergeMirrors(rules: readonly MirrorRule[]): MirrorReading {
-  const problems = rules.flatMap(problemsOf);
-  problems.push(...conflicts(rules));
-  if (problems.length > 0) return { verdict: "refused", problems };
+export function mergedMirrors(rules: readonly MirrorRule[]): readonly MergedMirrors[] {
   const used = rules.filter((rule) => !isIdle(rule));
   const never = new Set(used.flatMap(({ source, policy }) => (policy === "NeverContactSource" ? [source] : [])));
-  const merged = (["digest", "tag"] as const).flatMap((of) => {
+  return (["digest", "tag"] as const).flatMap((of) => {
     const bySource = Map.groupBy(
       used.filter((rule) => rule.of === of),
       ({ source }) => source,
@@ -68,11 +77,16 @@ export function mergeMirrors(rules: readonly MirrorRule[]): MirrorReading {
         neverContactsSource: never.has(source),
       }));
   });
-  return { verdict: "merged", merged };
 }
 
-function problemsOf(rule: MirrorRule): ObjectProblem[] {
-  const { object, path, source, mirrors, policy } = rule;
+/** An object may have thousands of rules, nearly all without a problem: what is said of one is made where there is one. */
+function problemsOf(rule: MirrorRule): readonly ObjectProblem[] {
+  const { source, mirrors, policy } = rule;
+  const isTwofold = policy === "NeverContactSource" && mirrors.includes(source);
+  return isMirrorSource(source) && mirrors.every(isRepository) && !isTwofold ? [] : describedProblems(rule, isTwofold);
+}
+
+function describedProblems({ object, path, source, mirrors }: MirrorRule, isTwofold: boolean): ObjectProblem[] {
   const problem = (at: string, reason: string) => ({ object, path: `${path}.${at}`, reason });
   const sourceAsMirror = problem(
     "mirrorSourcePolicy",
@@ -83,7 +97,7 @@ function problemsOf(rule: MirrorRule): ObjectProblem[] {
     ...mirrors.flatMap((mirror, i) =>
       isRepository(mirror) ? [] : [problem(`mirrors[${i}]`, "must be a repository or a host")],
     ),
-    ...(policy === "NeverContactSource" && mirrors.includes(source)
+    ...(isTwofold
       ? [{ ...sourceAsMirror, remedy: `take ${source} out of the mirrors, or write AllowContactingSource` }]
       : []),
   ];
@@ -96,7 +110,10 @@ const isForbidding = ({ policy }: MirrorRule): boolean => policy === "NeverConta
  * that set nothing count as well. Source: openshift/machine-config-operator
  * pkg/controller/container-runtime-config/helpers.go (main).
  */
-function conflicts(rules: readonly MirrorRule[]): ObjectProblem[] {
+function conflicts(rules: readonly MirrorRule[]): readonly ObjectProblem[] {
+  const [one] = rules;
+  // Rules that all say the same do not contradict each other, whatever their sources.
+  if (one === undefined || rules.every((rule) => isForbidding(rule) === isForbidding(one))) return [];
   return [...Map.groupBy(rules, ({ source }) => source).values()].flatMap((same) => {
     // One that names mirrors says more about how to agree.
     const first = (test: (rule: MirrorRule) => boolean) =>

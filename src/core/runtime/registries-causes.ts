@@ -1,6 +1,7 @@
 import {
   isNamespacePolicy,
   namespacePolicyPath,
+  policyConflicts,
   policyPath,
   registriesConfPath,
   searchRegistriesPath,
@@ -36,6 +37,8 @@ export function registriesCauses(objects: RegistryObjects): readonly RegistriesC
   ) =>
     (sources[name] ?? []).map((scope, i) => ({ file, what: `${scope}: ${what}`, object: image, path: list(name, i) }));
   const search = sources.containerRuntimeSearchRegistries ?? [];
+  // A scope that a ClusterImagePolicy decides about is written for that one alone.
+  const conflicts = policyConflicts(policies);
   return [
     ...rules.flatMap(({ object, path, of, source, mirrors, policy }): readonly RegistriesCause[] => [
       ...mirrors.flatMap((mirror, i) =>
@@ -68,15 +71,17 @@ export function registriesCauses(objects: RegistryObjects): readonly RegistriesC
             path: "spec.registrySources.containerRuntimeSearchRegistries",
           },
         ]),
-    ...policies.flatMap(({ object, namespace, spec }) =>
-      (spec.scopes ?? []).flatMap((scope, i): readonly RegistriesCause[] => {
+    ...policies.flatMap(({ object, namespace, spec }) => {
+      const covered = new Set(namespace === "" ? [] : conflicts.get(object.replace(/^ImagePolicy\//, "")));
+      return (spec.scopes ?? []).flatMap((scope, i): readonly RegistriesCause[] => {
+        if (covered.has(scope)) return [];
         const at = { object, path: `spec.scopes[${i}]` };
         const file = namespace === "" ? policyPath : namespacePolicyPath(namespace);
         return [
           { ...at, file, what: `${scope}: signed` },
           { ...at, file: sigstorePath, what: `${scope}: signatures beside the image` },
         ];
-      }),
-    ),
+      });
+    }),
   ];
 }

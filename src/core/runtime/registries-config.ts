@@ -12,7 +12,7 @@ import {
   policyText,
   requirementOf,
 } from "./image-policies.ts";
-import { type MirrorRule, type ObjectProblem, mergeMirrors } from "./merge-mirrors.ts";
+import { type MirrorRule, type ObjectProblem, mergedMirrors, mirrorProblems } from "./merge-mirrors.ts";
 import type { MadeRegistries } from "./mirror-warnings.ts";
 import { type Registry, readRegistries, registriesText, withLists } from "./registries-conf-text.ts";
 import { isNested, isPolicyNested, scopeProblem } from "./registry-scopes.ts";
@@ -75,80 +75,105 @@ export function policyConflicts(policies: readonly ImagePolicyObject[]): Readonl
 
 const imageObject = "Image/cluster";
 
-/** The files by which a machine's container engine knows mirrors, blocked registries and signature policies. */
+/**
+ * The files by which a machine's container engine knows mirrors, blocked registries and signature policies. Who only judges
+ * objects does not pay for the files.
+ */
 export function registriesConfig(inputs: RegistriesInputs): RegistriesConfig {
-  const refused = (...problems: readonly ObjectProblem[]): RegistriesConfig => ({ verdict: "refused", problems });
+  const refused = (problems: readonly ObjectProblem[]): RegistriesConfig => ({ verdict: "refused", problems });
   const { sources, rules } = inputs;
   const lists = listProblems(sources);
-  const merged = mergeMirrors(rules);
+  if (lists.length > 0) return refused(lists);
+  const contradictions = mirrorProblems(rules);
+  if (contradictions.length > 0) return refused(contradictions);
   const base = readRegistries(inputs.registries);
   const release = inputs.releaseImage === undefined ? undefined : parseImageReference(inputs.releaseImage);
-  if (lists.length > 0) return refused(...lists);
-  if (merged.verdict === "refused") return refused(...merged.problems);
-  if (base.verdict === "refused") return refused({ object: "template", path: registriesConfPath, reason: base.reason });
+  if (base.verdict === "refused")
+    return refused([{ object: "template", path: registriesConfPath, reason: base.reason }]);
   if (release?.verdict === "refused")
-    return refused({ object: "ClusterVersion/version", path: "status.desired.image", reason: release.problem });
+    return refused([{ object: "ClusterVersion/version", path: "status.desired.image", reason: release.problem }]);
   const payload = release === undefined ? undefined : repositoryOf(release.reference);
   const blocks = judgeBlocks(sources.blockedRegistries ?? [], payload, rules);
   const allowed = [...blocks.allowed, ...(sources.allowedRegistries ?? [])];
   if (blocks.policy.length > 0 && allowed.some((scope) => scope !== payload))
-    return refused({
-      object: imageObject,
-      path: "spec.registrySources",
-      reason: "allowedRegistries and blockedRegistries must not both be set",
-      remedy: "take one of the lists out: what is not allowed is blocked already",
-    });
+    return refused([
+      {
+        object: imageObject,
+        path: "spec.registrySources",
+        reason: "allowedRegistries and blockedRegistries must not both be set",
+        remedy: "take one of the lists out: what is not allowed is blocked already",
+      },
+    ]);
   const insecure = sources.insecureRegistries ?? [];
   const hasLists = sources.insecureRegistries !== undefined || blocks.conf.length > 0 || rules.length > 0;
-  const registries = withLists(base.registries, { mirrors: merged.merged, blocked: blocks.conf, insecure });
+  const mirrors = lazily(() => mergedMirrors(rules));
+  const registries = lazily(() =>
+    hasLists ? withLists(base.registries, { mirrors: mirrors(), blocked: blocks.conf, insecure }) : [],
+  );
   const policies = judgePolicies(inputs, { allowed, blocked: blocks.policy });
   if (policies.verdict === "refused") return policies;
-  const search = sources.containerRuntimeSearchRegistries;
-  const file = (path: string, text: string): GeneratedFile => ({ path, mode: 0o644, text });
-  const lookaside = judgePlaces(policies.scopes, hasLists ? registries : [], inputs.taken ?? new Set());
-  if (lookaside.problems.length > 0) return refused(...lookaside.problems);
-  const { places } = lookaside;
+  const lookaside = judgePlaces(policies.scopes, registries, inputs.taken ?? new Set());
+  if (lookaside.problems.length > 0) return refused(lookaside.problems);
+  const made = (): MadeRegistries => ({
+    registries: registries(),
+    mirrors: mirrors(),
+    blocked: blocks.conf,
+    rejected: blocks.policy,
+    accepted: allowed,
+    payload,
+  });
   return {
     verdict: "files",
-    files: [
-      ...(hasLists ? [file(registriesConfPath, registriesText(registries, base.others))] : []),
-      ...(policies.text === undefined ? [] : [file(policyPath, policies.text)]),
-      ...(places.length === 0
-        ? []
-        : [
-            file(
-              sigstorePath,
-              stringify({
-                docker: Object.fromEntries(places.map((place) => [place, { "use-sigstore-attachments": true }])),
-              }),
-            ),
-          ]),
-      ...(search === undefined
-        ? []
-        : [file(searchRegistriesPath, `unqualified-search-registries = ${JSON.stringify(search)}\n`)]),
-      ...policies.namespaces.map(({ namespace, text }) => file(namespacePolicyPath(namespace), text)),
-    ],
-    made: {
-      registries: hasLists ? registries : [],
-      mirrors: merged.merged,
-      blocked: blocks.conf,
-      rejected: blocks.policy,
-      accepted: allowed,
-      payload,
+    get made() {
+      return made();
+    },
+    get files() {
+      return [
+        ...(hasLists ? [file(registriesConfPath, registriesText(registries(), base.others))] : []),
+        ...policies.ofCluster(),
+        ...placesFiles(lookaside.places),
+        ...searchFiles(sources.containerRuntimeSearchRegistries),
+        ...policies.ofNamespaces(),
+      ];
     },
   };
 }
 
+/** Makes a value once, when it is asked for. */
+function lazily<T>(make: () => T): () => T {
+  let made: { readonly value: T } | undefined;
+  return () => (made ??= { value: make() }).value;
+}
+
+const file = (path: string, text: string): GeneratedFile => ({ path, mode: 0o644, text });
+
+const placesFiles = (places: readonly string[]): readonly GeneratedFile[] =>
+  places.length === 0
+    ? []
+    : [
+        file(
+          sigstorePath,
+          stringify({
+            docker: Object.fromEntries(places.map((place) => [place, { "use-sigstore-attachments": true }])),
+          }),
+        ),
+      ];
+
+const searchFiles = (search: readonly string[] | undefined): readonly GeneratedFile[] =>
+  search === undefined
+    ? []
+    : [file(searchRegistriesPath, `unqualified-search-registries = ${JSON.stringify(search)}\n`)];
+
 /** The places of the signatures of all scopes, sorted, and which policies name a scope that cannot have one. */
 function judgePlaces(
   scopes: ScopesOfPolicies,
-  registries: readonly Registry[],
+  registries: () => readonly Registry[],
   taken: ReadonlySet<string>,
 ): { readonly places: readonly string[]; readonly problems: readonly ObjectProblem[] } {
   const places = new Set<string>();
   const problems: ObjectProblem[] = [];
   for (const [scope, objects] of scopes) {
-    const own = placesOf(scope, registries);
+    const own = placesOf(scope, registries());
     const problem = (reason: string) => ({ path: "spec.scopes", reason: `has ${scope}, ${reason}` });
     if (own === undefined) {
       const nameless = problem(
@@ -228,9 +253,9 @@ type ScopesOfPolicies = ReadonlyMap<string, readonly string[]>;
 type Policies =
   | {
       readonly verdict: "policies";
-      /** `undefined`: nothing says anything. */
-      readonly text: string | undefined;
-      readonly namespaces: readonly { readonly namespace: string; readonly text: string }[];
+      /** The policy of the cluster; none where nothing says anything. */
+      readonly ofCluster: () => readonly GeneratedFile[];
+      readonly ofNamespaces: () => readonly GeneratedFile[];
       readonly scopes: ScopesOfPolicies;
     }
   | { readonly verdict: "refused"; readonly problems: readonly ObjectProblem[] };
@@ -252,18 +277,18 @@ function judgePolicies({ policy, policies }: RegistriesInputs, lists: Lists): Po
   const own = all.filter(({ object, scope }) => object.namespace !== "" && !isCovered(scope));
   problems.push(...[...ofCluster, ...own].flatMap((one) => scopeProblems(one, lists)));
   if (problems.length > 0) return { verdict: "refused", problems };
-  const start = startOf(JSON.parse(policy) as Decoded, lists, ofCluster);
   const isSaid = lists.allowed.length + lists.blocked.length + policies.length > 0;
+  const start = lazily(() => startOf(JSON.parse(policy) as Decoded, lists, ofCluster));
   const byNamespace = [...Map.groupBy(own, ({ object }) => object.namespace)].toSorted(([one], [other]) =>
     one < other ? -1 : 1,
   );
   return {
     verdict: "policies",
-    text: isSaid ? policyText(start, ofCluster) : undefined,
-    namespaces: byNamespace.map(([namespace, list]) => ({
-      namespace,
-      text: policyText(start, [...ofCluster, ...list]),
-    })),
+    ofCluster: () => (isSaid ? [file(policyPath, policyText(start(), ofCluster))] : []),
+    ofNamespaces: () =>
+      byNamespace.map(([namespace, list]) =>
+        file(namespacePolicyPath(namespace), policyText(start(), [...ofCluster, ...list])),
+      ),
     // No policy of a namespace names what one of the cluster does.
     scopes: new Map(
       [...Map.groupBy([...own, ...ofCluster], ({ scope }) => scope)].map(([scope, list]) => [
