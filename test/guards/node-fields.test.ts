@@ -173,7 +173,10 @@ const reads: readonly RegExp[] = [
 /** Other uses, each with its reason. */
 const others: Readonly<Record<string, { readonly uses: number; readonly why: string }>> = {
   "src/controller/update-node.ts": { uses: 1, why: "trims each version, and the result" },
-  "src/controller/node-writes.ts": { uses: 1, why: "trims the answer of its patch" },
+  "src/controller/node-writes.ts": {
+    uses: 2,
+    why: "trims the answer of its patch, and the version that its patch may have made",
+  },
   "src/controller/join-controller.ts": { uses: 1, why: "a patch, whose answer it does not read" },
   "src/controller/binding-controller.ts": { uses: 1, why: "a patch, whose answer it does not read" },
   "src/controller/pinned-image-slots-controller.ts": { uses: 1, why: "a patch, whose answer it does not read" },

@@ -109,7 +109,7 @@ export class EffectsKeeper {
     else effects.push(effect);
   }
 
-  /** A controller was killed, or an answer to it lost: it may not know what it did, or not have told it. */
+  /** A controller was killed, or lost its lease: it may not have told what it did. */
   controllerUnheard(): void {
     this.#unheard.push(this.#now());
   }
@@ -190,8 +190,8 @@ export class EffectsKeeper {
   }
 
   /**
-   * What happened to a Node is told by some line: of whoever did it, or of an observer. A controller that is killed soon
-   * after, or does not get the answer to its write, may not have told it.
+   * What happened to a Node is told by some line: of whoever did it, or of an observer. A controller that is killed, or
+   * loses its lease, soon after may not have told it.
    */
   #checkNodeLines(machine: string, lines: readonly JournalLine[]): void {
     for (const { at, kind, what } of this.#effects.get(machine) ?? []) {

@@ -22,7 +22,7 @@ import { createBufferedJournal } from "../../src/kube/buffered-journal.ts";
 import { type KubeClient, createKubeClient } from "../../src/kube/kube-client.ts";
 import type { Host } from "../../src/host/host.ts";
 import type { HttpHandler } from "../../src/ports/http.ts";
-import { silentLogger } from "../../src/ports/logger.ts";
+import { type Logger, silentLogger } from "../../src/ports/logger.ts";
 import { administrator } from "./in-process-cluster.ts";
 import { InvariantKeeper, invariants } from "./invariants.ts";
 import { Kernel } from "./kernel.ts";
@@ -348,9 +348,17 @@ export class Simulation {
       sender: journalWriter,
     });
     life.signal.addEventListener("abort", () => journal.stop(), { once: true });
+    const log: Logger = {
+      ...silentLogger,
+      warn: (_, message) => {
+        if (message === "lease lost") this.keeper.effects.controllerUnheard();
+      },
+      child: () => log,
+    };
     void runController(
       {
         ...life.ports,
+        log,
         journal,
         kube,
         events,
