@@ -17,8 +17,10 @@ export interface NodeJournal {
   readonly run: string | undefined;
   /**
    * Reports a target that the machine does not have yet: the report of its update begins, unless it has begun before.
+   *
+   * @param from what the machine has; `reported`: what its Node says that it has.
    */
-  seen(target: string, from: string | undefined): void;
+  seen(target: string, from: { readonly from: string | undefined; readonly reported: string | undefined }): void;
   /**
    * Called before work on the update starts: reports first if an earlier daemon was interrupted. `isOver`: everything
    * is done already.

@@ -1,4 +1,5 @@
 import type { Node } from "../api/foreign/kubernetes.ts";
+import { annotations } from "../api/names.ts";
 import type { Host } from "../host/host.ts";
 import type { Context } from "../kube/controller.ts";
 import type { ConfigReader } from "./delivered-configs.ts";
@@ -27,3 +28,7 @@ export interface PassContext {
   readonly journal: NodeJournal;
   readonly context: Context;
 }
+
+/** The configuration that the machine's Node says that it has. */
+export const reportedConfig = ({ node }: Pick<PassContext, "node">): string | undefined =>
+  node.metadata.annotations?.[annotations.currentConfig];

@@ -19,15 +19,15 @@ const begins = ["rendered-3 Requested end TargetSeen", "rendered-3 Prepared begi
 
 test.for([
   {
-    title: "that the machine has, and that no daemon told the end of, has succeeded",
+    title: "that its Node reports, and that no daemon told the end of, has succeeded",
     isInherited: true,
-    from: "rendered-2",
+    reported: "rendered-2",
     ends: ["rendered-2 Updated end Succeeded"],
   },
-  { title: "that the machine does not have stays without one", isInherited: true, from: "rendered-1", ends: [] },
-  { title: "of this daemon has its own", isInherited: false, from: "rendered-2", ends: [] },
-])("an update $title, when the next target comes [daemon-update-sections-1]", ({ isInherited, from, ends }) => {
+  { title: "that no Node reports stays without one", isInherited: true, reported: "rendered-1", ends: [] },
+  { title: "of this daemon has its own", isInherited: false, reported: "rendered-2", ends: [] },
+])("an update $title, when the next target comes [daemon-update-sections-1]", ({ isInherited, reported, ends }) => {
   const { sections, said } = machineWith("rendered-2", isInherited);
-  sections.seen("rendered-3", from);
+  sections.seen("rendered-3", { from: "rendered-2", reported });
   expect(said()).toEqual([...ends, ...begins]);
 });

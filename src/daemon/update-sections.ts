@@ -58,11 +58,11 @@ export function updateSections(pen: SectionWriter): Sections {
   const { memory, clock } = pen;
   const sections: Sections = {
     ...sectionMarks(pen),
-    seen(target, from) {
+    seen(target, { from, reported }) {
       if (memory.run?.name === target) return;
       // The daemon ended after it had reported its target, and before it told so.
-      if (memory.run?.isInherited === true && memory.run.name === from)
-        sections.finish("Succeeded", `the machine has ${from}, which the daemon had not told when it ended`);
+      if (memory.run?.isInherited === true && memory.run.name === reported)
+        sections.finish("Succeeded", `the machine has ${reported}, which the daemon had not told when it ended`);
       memory.run = { name: target, sections: new Map(), notes: new Set(), began: clock.now(), isInherited: false };
       write(pen, "Requested", "end", "TargetSeen", `the daemon has seen its target ${target}`, {
         data: { to: target, ...(from === undefined ? {} : { from }) },
