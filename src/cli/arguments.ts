@@ -3,20 +3,35 @@ import { parseArgs } from "node:util";
 import { McoError } from "../api/errors.ts";
 import { isDnsName } from "../api/schema/schema.ts";
 import { nearestOf } from "../core/text/nearest.ts";
+import { type Flag, type ValuesOf, nameOf } from "./flags.ts";
 
 type Options = NonNullable<NonNullable<Parameters<typeof parseArgs>[0]>["options"]>;
 
-/** Reads a command's arguments; what it does not know is a usage error that says what was probably meant. */
-export function readArguments<const O extends Options>(
+/**
+ * Reads a command's arguments by its flags.
+ *
+ * @throws McoError `MCO_USAGE`: what it does not know, with what was probably meant.
+ */
+export function readArguments<const Flags extends readonly Flag[]>(
   args: readonly string[],
-  options: O,
+  flags: Flags,
   allowed: { readonly positionals?: boolean } = {},
-) {
+): { readonly values: ValuesOf<Flags>; readonly positionals: readonly string[] } {
+  const options = Object.fromEntries(flags.map((flag) => [nameOf(flag), optionOf(flag)]));
   try {
-    return parseArgs({ args: [...args], options, allowPositionals: allowed.positionals === true, strict: true });
+    const read = parseArgs({ args: [...args], options, allowPositionals: allowed.positionals === true, strict: true });
+    return { values: read.values as unknown as ValuesOf<Flags>, positionals: read.positionals };
   } catch (error) {
     throw usageError(whyUnreadable(args, options) ?? (error instanceof Error ? error.message : String(error)));
   }
+}
+
+function optionOf(flag: Flag): Options[string] {
+  const short = flag.short ?? (flag.flag.startsWith("--") ? undefined : flag.flag.slice(1));
+  const letter = short === undefined ? {} : { short };
+  if (flag.value === undefined) return { type: "boolean", default: false, ...letter };
+  if (flag.repeats === true) return { type: "string", multiple: true, default: [], ...letter };
+  return { type: "string", ...(flag.default === undefined ? {} : { default: flag.default }), ...letter };
 }
 
 /** The first argument that a command cannot take; `undefined`: Node.js says what is wrong. */

@@ -113,7 +113,7 @@ export async function bootstrap(
     processIo().out(`${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "Bootstrap", ...object })}\n`);
   if (made.verdict === "made" || values["journal-dir"] !== undefined) await writeLines(bootstrapLines(component, made));
   if (made.verdict === "refused") {
-    if (values.json === true) say({ verdict: made.verdict, problems: made.problems, notes });
+    if (values.json) say({ verdict: made.verdict, problems: made.problems, notes });
     else
       processIo().err(
         `${[...made.problems.map((problem) => `error: ${sentence(problem)}`), ...notes.map((note) => `warning: ${note}`)].join("\n")}\n`,
@@ -134,7 +134,7 @@ export async function bootstrap(
     );
   }
   const all = [...notes, ...made.notes];
-  if (values.json === true)
+  if (values.json)
     say({ verdict: made.verdict, files: files.map(({ path }) => path), journal: journalFolder, notes: all });
   else {
     processIo().out(files.map(({ path }) => `${join(to, path)}\n`).join(""));

@@ -28,13 +28,6 @@ import { usageError } from "./arguments.ts";
 import { connect } from "./connect.ts";
 import { readSoundManifests } from "./judge-manifest.ts";
 
-/** Options of every command that reads a cluster or a folder in its place. */
-export const sourceOptions = {
-  filename: { type: "string", short: "f", multiple: true },
-  dir: { type: "string" },
-  kubeconfig: { type: "string" },
-} as const;
-
 const nothing: ClusterObjects = {
   pools: [],
   machineConfigs: [],
@@ -168,14 +161,13 @@ export function objectsInManifests(manifests: readonly KubeObject[]): ClusterObj
 /** The objects of files where some are named, else the cluster's. */
 export async function objectsFrom(
   values: {
-    readonly filename?: readonly string[] | undefined;
+    readonly filename: readonly string[];
     readonly dir?: string | undefined;
     readonly kubeconfig?: string | undefined;
   },
   component: string,
 ): Promise<ClusterObjects> {
-  if (values.filename !== undefined && values.filename.length > 0)
-    return objectsInManifests(readSoundManifests(values.filename));
+  if (values.filename.length > 0) return objectsInManifests(readSoundManifests(values.filename));
   return objectsInCluster({ kubeconfig: values.kubeconfig, directory: values.dir, component });
 }
 

@@ -1,7 +1,8 @@
 import { defined } from "../api/schema/defined.ts";
 import type { Impersonated } from "../kube/kubeconfig.ts";
 import { usageError } from "./arguments.ts";
-import type { Command, Flag } from "./commands.ts";
+import type { Command } from "./commands.ts";
+import type { Flag } from "./flags.ts";
 
 /** Flags that every command with `--kubeconfig` has besides its own. kubectl has the same. */
 const clusterFlags: readonly Flag[] = [
@@ -43,7 +44,7 @@ const ofEvery = ({ kind, flags = [] }: Pick<Command, "kind" | "flags">): readonl
 
 /** All flags of a command, its own first. */
 export const flagsOf = (command: Pick<Command, "kind" | "flags">): readonly Flag[] => [
-  ...(command.flags ?? []),
+  ...(command.flags ?? []).filter(({ isInternal }) => isInternal !== true),
   ...ofEvery(command),
 ];
 

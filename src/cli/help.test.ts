@@ -1,37 +1,10 @@
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { readArguments } from "./arguments.ts";
 import { commands } from "./commands.ts";
+import { type Flag, flags, nameOf } from "./flags.ts";
 import { commandHelp, overview, wrapped } from "./help.ts";
 
-/** Options that only the suite's own processes give each other. */
-const internal = ["index"];
-/** Where options stand that several commands share. */
-const shared = ["cluster-objects.ts", "bootstrap-options.ts"];
-
-const sourceOf = (file: string) => readFileSync(join(import.meta.dirname, file), "utf8");
-
-/** Names and one-letter names of the options that a file reads. */
-const optionsIn = (source: string): readonly (readonly [name: string, short: string | undefined])[] =>
-  [...source.matchAll(/"?([a-z][\w-]*)"?: \{\s*type: "(?:string|boolean)"(?:[^}]*?short: "(\w)")?/g)].map(
-    ([, name = "", short]) => [name, short],
-  );
-
 describe.for(Object.entries(commands))("mco %s", ([name, command]) => {
-  const named = (command.flags ?? []).map(({ flag }) => flag.replace(/^-+/, ""));
-
-  test("its help names every flag that it reads", () => {
-    const unnamed = optionsIn(sourceOf(`commands/${name}.ts`))
-      .filter(([option, short]) => !named.includes(option) && (short === undefined || !named.includes(short)))
-      .map(([option]) => option);
-    expect(unnamed.filter((option) => !internal.includes(option))).toEqual([]);
-  });
-
-  test("it reads every flag that its help names", () => {
-    const read = [`commands/${name}.ts`, ...shared].flatMap((file) => optionsIn(sourceOf(file)).flat());
-    expect(named.filter((flag) => !read.includes(flag))).toEqual([]);
-  });
-
   test.for([80, 120, 400])("its help fits into %d columns, and never takes more than 120", (width) => {
     const longest = command.usage.map((form) => `usage: mco ${name} ${form}`.length);
     for (const line of commandHelp(name, command, width).split("\n"))
@@ -39,9 +12,37 @@ describe.for(Object.entries(commands))("mco %s", ([name, command]) => {
   });
 });
 
-test("a flag is named once for each command", () => {
-  for (const { flags = [] } of Object.values(commands))
-    expect(new Set(flags.map(({ flag }) => flag)).size).toBe(flags.length);
+test("a flag is named once for each command, by each of its names [cli-help-1]", () => {
+  for (const of of Object.values(flags) as readonly (readonly Flag[])[]) {
+    const names = of.flatMap(({ flag, short }) => (short === undefined ? [flag] : [flag, `-${short}`]));
+    expect(new Set(names).size).toBe(names.length);
+    expect(new Set(of.map(nameOf)).size).toBe(of.length);
+  }
+});
+
+test("a command reads the flags that its help names, and only the suite's own processes know others [cli-help-2]", () => {
+  for (const [name, command] of Object.entries(commands)) {
+    expect(command.flags).toBe((flags as Readonly<Record<string, readonly Flag[]>>)[name]);
+    const internal = (command.flags ?? []).filter(({ isInternal }) => isInternal === true).map(({ flag }) => flag);
+    expect([name, internal]).toEqual([name, name === "host" ? ["--index"] : []]);
+    const help = commandHelp(name, command);
+    for (const { flag, isInternal } of command.flags ?? [])
+      expect([flag, help.includes(`  ${flag}`)]).toEqual([flag, isInternal !== true]);
+  }
+});
+
+test.for([
+  { args: [], values: { json: false, filename: [], workers: "3" } },
+  { args: ["--json", "-f", "a", "-f", "b", "--workers=5"], values: { json: true, filename: ["a", "b"], workers: "5" } },
+  { args: ["--filename", "a", "--dir", "c"], values: { filename: ["a"], dir: "c" } },
+])("$args are read by their flags [cli-arguments-1]", ({ args, values }) => {
+  const { values: read } = readArguments(args, [
+    { flag: "--json", text: "" },
+    { flag: "-f", name: "filename", value: "FILE", repeats: true, text: "" },
+    { flag: "--workers", value: "N", default: "3", text: "" },
+    { flag: "--dir", value: "DIR", text: "" },
+  ]);
+  expect(read).toMatchObject(values);
 });
 
 test("the overview lists every command", () => {

@@ -9,11 +9,11 @@ import { subjectOf } from "./commands/explain.ts";
 const typed = commandLine("mco-words-");
 
 describe("a command line that is not understood", () => {
-  const options = {
-    json: { type: "boolean" },
-    workers: { type: "string" },
-    filename: { type: "string", short: "f", multiple: true },
-  } as const;
+  const options = [
+    { flag: "--json", text: "" },
+    { flag: "--workers", value: "N", text: "" },
+    { flag: "-f", name: "filename", repeats: true, value: "FILE", text: "" },
+  ] as const;
 
   test.for([
     { args: ["--jsno"], says: "there is no flag --jsno; did you mean --json?" },

@@ -47,7 +47,6 @@ const plain: ReadonlySet<string> = new Set([
 const elsewhere = /^src\/(apiserver|cli\/completion)\//;
 /** Files whose sentences name commands and do not tell anybody to run them with these values. */
 const sentences: Readonly<Record<string, readonly string[]>> = {
-  "src/cli/commands/build.ts": ["verb", 'verb === "logs" ? "a pool or a MachineOSBuild" : "a pool"'],
   "src/cli/commands/explain.ts": ["titleOf(subject)", "subject.name", "nearest(known.facts, subject)"],
   "src/cli/commands/host.ts": ["verb"],
   "src/cli/commands/token.ts": ["what"],

@@ -2,6 +2,7 @@ import { addressesOf, layoutOf, ports, readRecord } from "../../cluster/layout.t
 import { serveApiServer } from "../../apiserver/node/serve.ts";
 import { systemFiles, workerThreads } from "../../ports/node/index.ts";
 import { readArguments, usageError } from "../arguments.ts";
+import { flags } from "../flags.ts";
 import { runProcess } from "../run-process.ts";
 
 async function text(path: string): Promise<string> {
@@ -11,7 +12,7 @@ async function text(path: string): Promise<string> {
 }
 
 export async function run(args: readonly string[]): Promise<number> {
-  const { values } = readArguments(args, { dir: { type: "string" } });
+  const { values } = readArguments(args, flags.apiserver);
   if (values.dir === undefined) throw usageError("--dir is required");
   const layout = layoutOf(values.dir);
   const record = await readRecord(systemFiles, layout);

@@ -8,7 +8,8 @@ import { type ClusterObjects, renderInputsOf } from "../../core/preview/plan-clu
 import { baseConfigOf } from "../../core/render/base-config-of.ts";
 import { renderPool } from "../../core/render/render-pool.ts";
 import { readArguments, usageError } from "../arguments.ts";
-import { objectsFrom, requestedPools, sourceOptions } from "../cluster-objects.ts";
+import { flags } from "../flags.ts";
+import { objectsFrom, requestedPools } from "../cluster-objects.ts";
 import { connect } from "../connect.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { processIo } from "../io.ts";
@@ -17,19 +18,7 @@ import { type RegistryObjects, withRegistryManifests } from "../../core/runtime/
 import { readRegistryObjects, withPlannedRegistries } from "../registry-objects.ts";
 
 export async function run(args: readonly string[]): Promise<number> {
-  const { values, positionals } = readArguments(
-    args,
-    {
-      ...sourceOptions,
-      pool: { type: "string", multiple: true },
-      unit: { type: "string" },
-      karg: { type: "string" },
-      user: { type: "string" },
-      field: { type: "string" },
-      json: { type: "boolean" },
-    },
-    { positionals: true },
-  );
+  const { values, positionals } = readArguments(args, flags.blame, { positionals: true });
   const questions: readonly BlameQuestion[] = [
     ...positionals.map((path): BlameQuestion => ({ about: "path", path })),
     ...(values.unit === undefined ? [] : [{ about: "unit", name: values.unit } as const]),
@@ -42,9 +31,9 @@ export async function run(args: readonly string[]): Promise<number> {
     throw usageError("name exactly one of: PATH, --unit NAME, --karg ARGUMENT, --user NAME, --field NAME");
   if (question.about === "path" && !question.path.startsWith("/"))
     throw usageError(`PATH must be absolute, not "${question.path}"`);
-  const objects = withPlannedRegistries(await objectsFrom(values, "blame"), readSoundManifests(values.filename ?? []));
+  const objects = withPlannedRegistries(await objectsFrom(values, "blame"), readSoundManifests(values.filename));
   const causes = await causesOf(question, values);
-  const answers = requestedPools(objects, values.pool ?? []).map((pool) => {
+  const answers = requestedPools(objects, values.pool).map((pool) => {
     const result = renderPool(renderInputsOf(pool, objects));
     const name = pool.metadata.name;
     if (result.verdict === "refused") return { pool: name, verdict: "refused" as const, refusals: result.refusals };
@@ -61,7 +50,7 @@ export async function run(args: readonly string[]): Promise<number> {
     };
   });
 
-  if (values.json === true)
+  if (values.json)
     processIo().out(`${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "Blame", question, pools: answers })}\n`);
   else {
     const lines = answers.flatMap((answer) =>
@@ -74,7 +63,7 @@ export async function run(args: readonly string[]): Promise<number> {
     if (lines.length > 0) processIo().out(`${lines.join("\n")}\n`);
   }
   const found = answers.some((answer) => answer.verdict === "rendered" && answer.origins.length > 0);
-  if (!found && values.json !== true) processIo().err("mco blame: no MachineConfig sets it\n");
+  if (!found && !values.json) processIo().err("mco blame: no MachineConfig sets it\n");
   return found ? exitCodes.ok : exitCodes.failed;
 }
 
@@ -106,7 +95,7 @@ function causesOfSettings(
 async function causesOf(
   question: BlameQuestion,
   values: {
-    readonly filename?: readonly string[] | undefined;
+    readonly filename: readonly string[];
     readonly dir?: string | undefined;
     readonly kubeconfig?: string | undefined;
   },
@@ -114,8 +103,7 @@ async function causesOf(
   if (question.about !== "path" || !isFileOfRegistries(question.path)) return [];
   const { path } = question;
   const ofFile = (objects: RegistryObjects) => registriesCauses(objects).filter(({ file }) => file === path);
-  if (values.filename !== undefined && values.filename.length > 0)
-    return ofFile(withRegistryManifests(readSoundManifests(values.filename)));
+  if (values.filename.length > 0) return ofFile(withRegistryManifests(readSoundManifests(values.filename)));
   const { kube, close } = await connect({ kubeconfig: values.kubeconfig, directory: values.dir, component: "blame" });
   try {
     return ofFile(await readRegistryObjects(kube));

@@ -11,6 +11,7 @@ import { WatchCache } from "../../kube/watch-cache.ts";
 import { silentLogger } from "../../ports/logger.ts";
 import { systemClock, systemFiles, systemRandom } from "../../ports/node/index.ts";
 import { countOf, readArguments, usageError } from "../arguments.ts";
+import { flags } from "../flags.ts";
 import { connect } from "../connect.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { type Io, processIo } from "../io.ts";
@@ -18,31 +19,20 @@ import { journalsOf, readFolder, readStoredBooks } from "../read-stored-books.ts
 import { listText } from "../../core/text/list-text.ts";
 
 export async function run(args: readonly string[]): Promise<number> {
-  const { values, positionals } = readArguments(
-    args,
-    {
-      dir: { type: "string" },
-      kubeconfig: { type: "string" },
-      json: { type: "boolean" },
-      from: { type: "string" },
-      follow: { type: "boolean", short: "f" },
-      chapter: { type: "string" },
-    },
-    { positionals: true },
-  );
+  const { values, positionals } = readArguments(args, flags.book, { positionals: true });
   if (positionals.length > 1) throw usageError("name one book only");
   const [book] = positionals;
   if (book !== undefined && bookKindOf(book) === undefined)
     throw usageError(
       `"${book}" is no book: write ${bookKinds.map((kind) => (kind === "cluster" ? kind : `${kind}/NAME`)).join(", ")}`,
     );
-  if (book === undefined && (values.follow === true || values.chapter !== undefined))
+  if (book === undefined && (values.follow || values.chapter !== undefined))
     throw usageError("name a book: node/NAME, pool/NAME, build/NAME or cluster");
   const chapter = values.chapter === undefined ? undefined : countOf(values.chapter, "--chapter", 1, 1e9);
-  const json = values.json === true;
+  const json = values.json;
   const io = processIo();
   if (values.from !== undefined) {
-    if (values.follow === true) throw usageError("--follow needs a cluster: --from reads files once");
+    if (values.follow) throw usageError("--follow needs a cluster: --from reads files once");
     const storedBooks = await readFolder(systemFiles, values.from);
     const find: FindStoredBooks = () => Promise.resolve(storedBooks);
     return book === undefined
@@ -53,7 +43,7 @@ export async function run(args: readonly string[]): Promise<number> {
   try {
     const find: FindStoredBooks = (name) => readStoredBooks(kube, name);
     if (book === undefined) return await listBooks(find, io, { json });
-    const follows = values.follow === true;
+    const follows = values.follow;
     const code = await showBook(find, io, book, { ...(chapter === undefined ? {} : { chapter }), json, follows });
     if (!follows || code !== exitCodes.ok) return code;
     const stopping = new AbortController();

@@ -5,6 +5,7 @@ import { buildParts, buildPaths, isBuildPart, printOutcome } from "../../core/bu
 import { readBelow, systemClock, systemFiles, systemProcesses, systemRandom } from "../../ports/node/index.ts";
 import { httpsWire } from "../../registry/node/https-wire.ts";
 import { readArguments, usageError } from "../arguments.ts";
+import { flags } from "../flags.ts";
 import { buildImages } from "../build-images.ts";
 import { podPath } from "../connect.ts";
 import { runProcess } from "../run-process.ts";
@@ -14,7 +15,7 @@ import { processIo } from "../io.ts";
 const niceness = 10;
 
 export async function run(args: readonly string[]): Promise<number> {
-  const { values } = readArguments(args, { context: { type: "string" }, part: { type: "string" } });
+  const { values } = readArguments(args, flags["build-image"]);
   if (values.context !== buildPaths.context)
     throw usageError(`--context must be ${buildPaths.context}: the os-builder puts a build's files there`);
   const { part = "" } = values;

@@ -14,6 +14,7 @@ import { type KubeClient, pathOf } from "../../kube/kube-client.ts";
 import { isNotFound } from "../../kube/kube-error.ts";
 import { systemClock } from "../../ports/node/index.ts";
 import { countOf, readArguments, usageError } from "../arguments.ts";
+import { flags } from "../flags.ts";
 import { buildConfigOf } from "../cluster-objects.ts";
 import { connect } from "../connect.ts";
 import { exitCodes } from "../exit-codes.ts";
@@ -36,33 +37,20 @@ export interface BuildOptions {
 }
 
 export async function run(args: readonly string[]): Promise<number> {
-  const { values, positionals } = readArguments(
-    args,
-    {
-      dir: { type: "string" },
-      kubeconfig: { type: "string" },
-      json: { type: "boolean" },
-      wait: { type: "boolean" },
-      follow: { type: "boolean", short: "f" },
-      "dry-run": { type: "boolean" },
-      step: { type: "string" },
-      tail: { type: "string" },
-    },
-    { positionals: true },
-  );
+  const { values, positionals } = readArguments(args, flags.build, { positionals: true });
   const [word = "status", name, ...more] = positionals;
   const verb = verbs.find((one) => one === word);
   if (verb === undefined) throw usageError(`unknown verb "${word}"; use ${verbs.join(", ")}`);
   if (more.length > 0) throw usageError("name one pool or build only");
   if (name === undefined && verb !== "status" && verb !== "prune")
     throw usageError(
-      `mco build ${verb} needs the name of ${verb === "logs" ? "a pool or a MachineOSBuild" : "a pool"}`,
+      `${verb} needs the name of ${verb === "logs" ? "a pool or a MachineOSBuild" : "a pool"}`,
     );
   const options: BuildOptions = {
-    json: values.json === true,
-    wait: values.wait === true,
-    follow: values.follow === true,
-    dryRun: values["dry-run"] === true,
+    json: values.json,
+    wait: values.wait,
+    follow: values.follow,
+    dryRun: values["dry-run"],
     step: values.step,
     tail: values.tail === undefined ? undefined : countOf(values.tail, "--tail", 1, 1_000_000),
   };

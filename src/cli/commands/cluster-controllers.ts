@@ -4,10 +4,11 @@ import { systemFiles } from "../../ports/node/index.ts";
 import { certificateAuthority } from "../../kube/certificates.ts";
 import { clusterAuthority, clusterAuthorityPair } from "../../cluster/credentials.ts";
 import { readArguments, usageError } from "../arguments.ts";
+import { flags } from "../flags.ts";
 import { runComponent } from "../run-process.ts";
 
 export async function run(args: readonly string[]): Promise<number> {
-  const { values } = readArguments(args, { dir: { type: "string" } });
+  const { values } = readArguments(args, flags["cluster-controllers"]);
   if (values.dir === undefined) throw usageError("--dir is required");
   const layout = layoutOf(values.dir);
   return runComponent(

@@ -7,8 +7,8 @@ import { isLoopback, systemFiles, workerThreads } from "../../ports/node/index.t
 import { imageStore } from "../../registry/image-store.ts";
 import { httpsWire } from "../../registry/node/https-wire.ts";
 import { addressToListenOn } from "../address-of-node.ts";
-import { bootstrapOptions } from "../bootstrap-options.ts";
 import { countOf, readArguments, usageError } from "../arguments.ts";
+import { flags } from "../flags.ts";
 import { podPath } from "../connect.ts";
 import { processIdentity, runComponent } from "../run-process.ts";
 import { version } from "../version.ts";
@@ -29,24 +29,7 @@ const architectureHere = (name: string) => {
 };
 
 export async function run(args: readonly string[]): Promise<number> {
-  const { values, positionals } = readArguments(
-    args,
-    {
-      kubeconfig: { type: "string" },
-      // The controller starts nothing; it takes the flag so that all components can be given the same arguments.
-      image: { type: "string" },
-      "admission-address": { type: "string" },
-      "admission-port": { type: "string", default: "9443" },
-      "admission-tls": { type: "string" },
-      "admission-client-ca": { type: "string" },
-      "admission-client-name": { type: "string", multiple: true },
-      "lease-seconds": { type: "string" },
-      "renew-seconds": { type: "string" },
-      "retry-seconds": { type: "string" },
-      ...bootstrapOptions,
-    },
-    { positionals: true },
-  );
+  const { values, positionals } = readArguments(args, flags.controller, { positionals: true });
   // Loaded on demand: a long-running process must not keep it in memory.
   if (positionals[0] === "bootstrap")
     return (await import("../bootstrap.ts")).bootstrap(
@@ -78,7 +61,7 @@ export async function run(args: readonly string[]): Promise<number> {
               port,
               folder: podPath(folder),
               clientCa: values["admission-client-ca"],
-              clientNames: values["admission-client-name"] ?? [],
+              clientNames: values["admission-client-name"],
               kubeconfig: values.kubeconfig,
             });
       const wire = httpsWire();

@@ -17,6 +17,7 @@ import { localQuestionLimits } from "../../kube/question-limits.ts";
 import { keepListening } from "../../ports/keep-listening.ts";
 import { downloadDocument, httpGet, httpListen, systemFiles } from "../../ports/node/index.ts";
 import { countOf, readArguments, usageError } from "../arguments.ts";
+import { flags } from "../flags.ts";
 import { podPath } from "../connect.ts";
 import { hostAt, podImagesAt } from "../host-at.ts";
 import { installProgram, ownProgram } from "../install-program.ts";
@@ -42,28 +43,13 @@ async function keepProgram(host: Host, rootMount: string): Promise<void> {
 }
 
 export async function run(args: readonly string[]): Promise<number> {
-  const { values, positionals } = readArguments(
-    args,
-    {
-      "node-name": { type: "string" },
-      "root-mount": { type: "string", default: "/rootfs" },
-      kubeconfig: { type: "string" },
-      "metrics-url": { type: "string" },
-      "machine-token": { type: "string", default: `${machineTokens.folder}/${machineTokens.file}` },
-      "kubelet-healthz-enabled": { type: "string" },
-      "kubelet-healthz-endpoint": { type: "string", default: "http://127.0.0.1:10248/healthz" },
-      "machineconfig-file": { type: "string", default: hostPaths.encapsulated },
-      // The reference's units call it in addition to the real run; no driver pins names of network interfaces.
-      "persist-nics": { type: "boolean" },
-    },
-    { positionals: true },
-  );
+  const { values, positionals } = readArguments(args, flags.daemon, { positionals: true });
   const rootMount = podPath(values["root-mount"]);
   switch (positionals[0]) {
     case "start":
       break;
     case "firstboot-complete-machineconfig":
-      if (values["persist-nics"] === true) return 0;
+      if (values["persist-nics"]) return 0;
       return runProcess({ component: "daemon" }, async (ports, signal) => {
         const host = await hostAt(rootMount);
         const journal = await firstBootJournal({ ...ports, host, version }, signal);

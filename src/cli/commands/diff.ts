@@ -5,7 +5,8 @@ import { diffConfigs } from "../../core/config/diff-configs.ts";
 import { type ClusterObjects, renderInputsOf } from "../../core/preview/plan-cluster.ts";
 import { type RenderRefusal, renderPool } from "../../core/render/render-pool.ts";
 import { readArguments, usageError } from "../arguments.ts";
-import { objectsFrom, objectsInCluster, objectsInManifests, overlaid, sourceOptions } from "../cluster-objects.ts";
+import { flags } from "../flags.ts";
+import { objectsFrom, objectsInCluster, objectsInManifests, overlaid } from "../cluster-objects.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { readSoundManifests } from "../judge-manifest.ts";
 import { processIo } from "../io.ts";
@@ -54,15 +55,11 @@ function comparePools(before: ClusterObjects, after: ClusterObjects, only: reado
 }
 
 export async function run(args: readonly string[]): Promise<number> {
-  const { values, positionals } = readArguments(
-    args,
-    { ...sourceOptions, pool: { type: "string", multiple: true }, json: { type: "boolean" } },
-    { positionals: true },
-  );
+  const { values, positionals } = readArguments(args, flags.diff, { positionals: true });
   const [first, second, ...more] = positionals;
   if (first === undefined || more.length > 0)
     throw usageError("name two configurations or two folders, or one folder to compare with the cluster");
-  const only = values.pool ?? [];
+  const only = values.pool;
   let known: ClusterObjects | undefined;
   const sideOf = async (name: string): Promise<Side> => {
     if (name === "-" || existsSync(name)) {
@@ -76,7 +73,7 @@ export async function run(args: readonly string[]): Promise<number> {
     const config = known.machineConfigs.find(({ metadata }) => metadata.name === name);
     if (config === undefined)
       throw usageError(
-        `"${name}" is neither a file nor a MachineConfig ${values.filename === undefined ? "of the cluster" : "of the manifests"}`,
+        `"${name}" is neither a file nor a MachineConfig ${values.filename.length === 0 ? "of the cluster" : "of the manifests"}`,
       );
     return { kind: "config", config };
   };
@@ -91,7 +88,7 @@ export async function run(args: readonly string[]): Promise<number> {
   if (second === undefined) {
     if (first !== "-" && !existsSync(first)) throw usageError(`file or folder "${first}" does not exist`);
     const before =
-      values.filename === undefined
+      values.filename.length === 0
         ? await objectsInCluster({ kubeconfig: values.kubeconfig, directory: values.dir, component: "diff" })
         : objectsInManifests(readSoundManifests(values.filename));
     comparisons = comparePools(before, overlaid(before, readSoundManifests([first]), []).after, only);
@@ -104,7 +101,7 @@ export async function run(args: readonly string[]): Promise<number> {
         : comparePools(asPools(from), asPools(to), only);
   }
 
-  if (values.json === true) {
+  if (values.json) {
     const shown = comparisons.map((one) =>
       one.verdict === "refused"
         ? one

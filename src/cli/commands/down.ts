@@ -3,13 +3,14 @@ import { layoutOf } from "../../cluster/layout.ts";
 import { runningCluster, startTimeOf } from "../../cluster/up.ts";
 import { systemClock, systemFiles } from "../../ports/node/index.ts";
 import { readArguments } from "../arguments.ts";
+import { flags } from "../flags.ts";
 import { processIo } from "../io.ts";
 import { checkOwnFolder } from "../own-folder.ts";
 
 const patienceMs = 60_000;
 
 export async function run(args: readonly string[]): Promise<number> {
-  const { values } = readArguments(args, { dir: { type: "string", default: ".mco" }, purge: { type: "boolean" } });
+  const { values } = readArguments(args, flags.down);
   const layout = layoutOf(resolve(values.dir));
   // Its record says which processes end.
   await checkOwnFolder(layout);
@@ -27,7 +28,7 @@ export async function run(args: readonly string[]): Promise<number> {
     for (const one of [{ pid, startTime }, ...record.processes]) if (await alive(one)) process.kill(one.pid, "SIGKILL");
     processIo().out(`the cluster in ${layout.directory} has ended\n`);
   }
-  if (values.purge === true) {
+  if (values.purge) {
     await systemFiles.remove(layout.directory);
     processIo().out(`removed ${layout.directory}\n`);
   }

@@ -56,6 +56,7 @@ import { isForbidden, isNotFound } from "../../kube/kube-error.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { systemClock } from "../../ports/node/index.ts";
 import { didYouMean, readArguments, usageError } from "../arguments.ts";
+import { flags } from "../flags.ts";
 import { listOf, settingsInCluster } from "../cluster-objects.ts";
 import { connect } from "../connect.ts";
 import { exitCodes } from "../exit-codes.ts";
@@ -232,16 +233,12 @@ function inPairs(words: readonly string[]): readonly string[] {
 }
 
 export async function run(args: readonly string[]): Promise<number> {
-  const { values, positionals } = readArguments(
-    args,
-    { dir: { type: "string" }, kubeconfig: { type: "string" }, json: { type: "boolean" } },
-    { positionals: true },
-  );
+  const { values, positionals } = readArguments(args, flags.explain, { positionals: true });
   if (positionals.length === 0) throw usageError(`say what to explain: ${forms}`);
   const subjects = inPairs(positionals).map(subjectOf);
   const { kube, close } = await connect({ kubeconfig: values.kubeconfig, directory: values.dir, component: "explain" });
   try {
-    return await explainSubjects(kube, processIo(), subjects, { json: values.json === true });
+    return await explainSubjects(kube, processIo(), subjects, { json: values.json });
   } finally {
     close();
   }

@@ -8,6 +8,7 @@ import { askMachine } from "../../host/directory/control.ts";
 import { isNotFound } from "../../kube/kube-error.ts";
 import { systemClock, systemFiles } from "../../ports/node/index.ts";
 import { readArguments, usageError } from "../arguments.ts";
+import { flags } from "../flags.ts";
 import { connect } from "../connect.ts";
 import { runMachine } from "../run-machine.ts";
 import { exitCodes } from "../exit-codes.ts";
@@ -17,30 +18,26 @@ import { checkOwnFolder } from "../own-folder.ts";
 const verbs = "list, add, fail, recover, reboot or power-cut";
 
 export async function run(args: readonly string[]): Promise<number> {
-  const { values, positionals } = readArguments(
-    args,
-    { dir: { type: "string", default: ".mco" }, json: { type: "boolean" }, index: { type: "string" } },
-    { positionals: true },
-  );
+  const { values, positionals } = readArguments(args, flags.host, { positionals: true });
   const [verb, name] = positionals;
   const layout = layoutOf(resolve(values.dir));
   await checkOwnFolder(layout);
   switch (verb) {
     case "run":
       if (name === undefined || values.index === undefined)
-        throw usageError("host run needs a machine name and an index: mco host run NAME --index N");
+        throw usageError("run needs a machine name and an index: mco host run NAME --index N");
       return runMachine(layout, name, Number(values.index));
     case "list":
-      return list(layout, values.json === true);
+      return list(layout, values.json);
     case "add":
       if (name === undefined || !/^[a-z0-9]([-a-z0-9]{0,40}[a-z0-9])?$/.test(name))
         throw usageError("host add needs the name of a pool: mco host add POOL");
-      return add(layout, name, values.json === true);
+      return add(layout, name, values.json);
     case "fail":
     case "recover":
     case "reboot":
     case "power-cut": {
-      if (name === undefined) throw usageError(`host ${verb} needs the name of a machine: mco host ${verb} NAME`);
+      if (name === undefined) throw usageError(`${verb} needs the name of a machine: mco host ${verb} NAME`);
       const record = await runningCluster(systemFiles, layout);
       if (record?.hosts.some((host) => host.name === name) === false)
         throw usageError(`machine "${name}" does not exist; 'mco host list' shows all machines`);
@@ -49,7 +46,7 @@ export async function run(args: readonly string[]): Promise<number> {
       const text = answer.accepted
         ? `machine ${name} ${happens[verb](name)}\n`
         : `machine ${name} does not take it in its state: mco host list\n`;
-      processIo().out(values.json === true ? hostJson(answer) : text);
+      processIo().out(values.json ? hostJson(answer) : text);
       return answer.accepted ? exitCodes.ok : exitCodes.failed;
     }
     default:

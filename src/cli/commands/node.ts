@@ -2,6 +2,7 @@ import { resolve } from "node:path";
 import { NodeBinding, maxMachineAddresses } from "../../api/kinds/node-binding.ts";
 import type { KubeClient } from "../../kube/kube-client.ts";
 import { readArguments, readHosts, usageError } from "../arguments.ts";
+import { flags } from "../flags.ts";
 import { columnText } from "../column-text.ts";
 import { connect } from "../connect.ts";
 import { exitCodes } from "../exit-codes.ts";
@@ -14,15 +15,7 @@ export type NodeRequest =
   | { readonly verb: "address"; readonly name: string; readonly addresses: readonly string[]; readonly json: boolean };
 
 export async function run(args: readonly string[]): Promise<number> {
-  const { values, positionals } = readArguments(
-    args,
-    {
-      dir: { type: "string" },
-      kubeconfig: { type: "string" },
-      json: { type: "boolean", default: false },
-    },
-    { positionals: true },
-  );
+  const { values, positionals } = readArguments(args, flags.node, { positionals: true });
   const request = nodeRequestOf(positionals, values.json);
   const directory = values.dir === undefined ? undefined : resolve(values.dir);
   const { kube, close } = await connect({ kubeconfig: values.kubeconfig, directory, component: "node" });

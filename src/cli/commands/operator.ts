@@ -2,23 +2,13 @@ import { kubernetes } from "../../api/foreign/kubernetes.ts";
 import { journals, namespace, objects } from "../../api/names.ts";
 import type { KubeClient } from "../../kube/kube-client.ts";
 import { runOperator } from "../../operator/run-operator.ts";
-import { bootstrapOptions } from "../bootstrap-options.ts";
 import { readArguments, usageError } from "../arguments.ts";
+import { flags } from "../flags.ts";
 import { processIdentity, runComponent, setLogLevel } from "../run-process.ts";
 import { version } from "../version.ts";
 
 export async function run(args: readonly string[]): Promise<number> {
-  const { values, positionals } = readArguments(
-    args,
-    {
-      kubeconfig: { type: "string" },
-      image: { type: "string" },
-      "builder-image": { type: "string" },
-      "config-server-address": { type: "string" },
-      ...bootstrapOptions,
-    },
-    { positionals: true },
-  );
+  const { values, positionals } = readArguments(args, flags.operator, { positionals: true });
   // Loaded on demand: a long-running process must not keep it in memory.
   if (positionals[0] === "bootstrap")
     return (await import("../bootstrap.ts")).bootstrap(

@@ -10,26 +10,13 @@ import { httpsWire } from "../../registry/node/https-wire.ts";
 import { addressToListenOn } from "../address-of-node.ts";
 import { buildImages } from "../build-images.ts";
 import { countOf, readArguments, usageError } from "../arguments.ts";
+import { flags } from "../flags.ts";
 import { podPath } from "../connect.ts";
 import { processIdentity, runComponent } from "../run-process.ts";
 import { version } from "../version.ts";
 
 export async function run(args: readonly string[]): Promise<number> {
-  const { values, positionals } = readArguments(
-    args,
-    {
-      kubeconfig: { type: "string" },
-      image: { type: "string" },
-      "status-address": { type: "string" },
-      "status-port": { type: "string", default: "9445" },
-      "metrics-address": { type: "string" },
-      "metrics-port": { type: "string", default: "9446" },
-      "metrics-tls": { type: "string" },
-      "build-cache": { type: "string", default: buildCacheFolder },
-      "builds-at-once": { type: "string" },
-    },
-    { positionals: true },
-  );
+  const { values, positionals } = readArguments(args, flags["os-builder"], { positionals: true });
   if (positionals[0] !== "start") throw usageError("name the verb: start");
   const { image } = values;
   if (image === undefined)
@@ -85,7 +72,7 @@ export async function run(args: readonly string[]): Promise<number> {
                 ...ports,
                 kube,
                 image,
-                cacheFolder: values["build-cache"],
+                cacheFolder: values["build-cache"] ?? buildCacheFolder,
                 hasProgram,
                 ...(atOnce === undefined ? {} : { atOnce }),
               }),

@@ -12,7 +12,7 @@ import {
   withRegistryManifests,
 } from "../../core/runtime/registry-objects.ts";
 import { readArguments, usageError } from "../arguments.ts";
-import { sourceOptions } from "../cluster-objects.ts";
+import { flags } from "../flags.ts";
 import { connect } from "../connect.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { processIo } from "../io.ts";
@@ -24,17 +24,9 @@ import { sizedPinnedImages } from "../plan/size-pinned-images.ts";
 import { readRegistryObjects } from "../registry-objects.ts";
 
 export async function run(args: readonly string[]): Promise<number> {
-  const { values } = readArguments(args, {
-    ...sourceOptions,
-    from: { type: "string", multiple: true },
-    offline: { type: "boolean" },
-    delete: { type: "string", multiple: true },
-    "os-stream": { type: "string" },
-    pool: { type: "string", multiple: true },
-    json: { type: "boolean" },
-  });
-  const plan = await planOf(await readChange(values), values["os-stream"], values.pool ?? []);
-  processIo().out(values.json === true ? jsonOf(plan) : textOf(plan));
+  const { values } = readArguments(args, flags.plan);
+  const plan = await planOf(await readChange(values), values["os-stream"], values.pool);
+  processIo().out(values.json ? jsonOf(plan) : textOf(plan));
   if (cannotBeApplied(plan)) return exitCodes.failed;
   const changes = plan.forecast.pools.some(({ verdict }) => verdict === "changes") || plan.pinned.pools.length > 0;
   return changes ? exitCodes.change : exitCodes.ok;

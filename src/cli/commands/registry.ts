@@ -6,13 +6,14 @@ import { listenRegistry } from "../../registry/node/registry-listener.ts";
 import { registryServer } from "../../registry/server/registry-server.ts";
 import { readUsers } from "../../registry/server/registry-users.ts";
 import { readArguments, usageError } from "../arguments.ts";
+import { flags } from "../flags.ts";
 import { runProcess } from "../run-process.ts";
 
 const garbageMs = 3_600_000;
 
 /** The registry of a one-machine cluster, in a process of its own, behind the supervisor's port. */
 export async function run(args: readonly string[]): Promise<number> {
-  const { values } = readArguments(args, { dir: { type: "string" } });
+  const { values } = readArguments(args, flags.registry);
   if (values.dir === undefined) throw usageError("--dir is required");
   const layout = layoutOf(values.dir);
   const record = await readRecord(systemFiles, layout);

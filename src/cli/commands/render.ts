@@ -5,7 +5,8 @@ import { renderInputsOf } from "../../core/preview/plan-cluster.ts";
 import { renderForPool } from "../../core/render/render-for-pool.ts";
 import type { RenderInputs } from "../../core/render/render-pool.ts";
 import { readArguments, usageError } from "../arguments.ts";
-import { objectsFrom, requestedPools, sourceOptions } from "../cluster-objects.ts";
+import { flags } from "../flags.ts";
+import { objectsFrom, requestedPools } from "../cluster-objects.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { printable, printableYaml } from "../../core/text/printable.ts";
 import { processIo } from "../io.ts";
@@ -29,24 +30,15 @@ function asObject(config: MachineConfig, { members, pool }: RenderInputs): Machi
 }
 
 export async function run(args: readonly string[]): Promise<number> {
-  const { values, positionals } = readArguments(
-    args,
-    {
-      ...sourceOptions,
-      pool: { type: "string", multiple: true },
-      output: { type: "string", short: "o" },
-      json: { type: "boolean" },
-    },
-    { positionals: true },
-  );
+  const { values, positionals } = readArguments(args, flags.render, { positionals: true });
   const form = forms.find((one) => one === values.output);
   if (values.output !== undefined && form === undefined) throw usageError(`-o must be one of ${forms.join(", ")}`);
-  if (form !== undefined && values.json === true)
+  if (form !== undefined && values.json)
     throw usageError(
       "-o and --json cannot be combined: -o prints the rendered objects, --json their names and members",
     );
   const objects = await objectsFrom(values, "render");
-  const pools = requestedPools(objects, [...positionals, ...(values.pool ?? [])]);
+  const pools = requestedPools(objects, [...positionals, ...values.pool]);
   if (pools.length === 0)
     throw usageError("there is no MachineConfigPool, and no MachineConfig is labelled for the pools master and worker");
   const results = pools.map((pool) => {
@@ -55,7 +47,7 @@ export async function run(args: readonly string[]): Promise<number> {
   });
   const refused = results.some(({ result }) => result.verdict === "refused");
 
-  if (values.json === true) {
+  if (values.json) {
     const shown = results.map(({ pool, result }) =>
       result.verdict === "refused"
         ? { pool, verdict: result.verdict, refusals: result.refusals }

@@ -20,38 +20,12 @@ import { type RunServerOptions, runServer } from "../../server/run-server.ts";
 import { addressToListenOn } from "../address-of-node.ts";
 import { countOf, readArguments, usageError } from "../arguments.ts";
 import { podPath } from "../connect.ts";
+import { flags } from "../flags.ts";
 import { lineFolder } from "../folder-store.ts";
 import { processIdentity, runComponent, runProcess } from "../run-process.ts";
 import { version } from "../version.ts";
 
-/**
- * Names and defaults are the reference's: openshift/machine-config-operator cmd/machine-config-server (main). Its plain
- * port serves configurations; this server has none, or one that only reports liveness.
- */
-const flags = {
-  kubeconfig: { type: "string" },
-  "apiserver-url": { type: "string" },
-  address: { type: "string" },
-  "secure-port": { type: "string", default: "22623" },
-  "insecure-port": { type: "string" },
-  cert: { type: "string", default: "/etc/ssl/mcs/tls.crt" },
-  key: { type: "string", default: "/etc/ssl/mcs/tls.key" },
-  "client-ca": { type: "string" },
-  access: { type: "string", default: "required" },
-  "tls-min-version": { type: "string" },
-  "tls-cipher-suites": { type: "string" },
-  "metrics-address": { type: "string" },
-  "metrics-port": { type: "string", default: "9447" },
-  "metrics-tls": { type: "string" },
-  "probe-address": { type: "string", default: "127.0.0.1" },
-  "probe-port": { type: "string" },
-  "server-basedir": { type: "string", default: "/etc/mcs/bootstrap" },
-  "bootstrap-kubeconfig": { type: "string", default: "/etc/kubernetes/kubeconfig" },
-  "bootstrap-certs": { type: "string", multiple: true },
-  "journal-dir": { type: "string" },
-} as const;
-
-const read = (args: readonly string[]) => readArguments(args, flags, { positionals: true });
+const read = (args: readonly string[]) => readArguments(args, flags.server, { positionals: true });
 type Values = ReturnType<typeof read>["values"];
 
 export async function run(args: readonly string[]): Promise<number> {
@@ -208,7 +182,7 @@ async function metricsAt(
 async function bootstrap(values: Values): Promise<number> {
   const folder = podPath(values["server-basedir"]);
   const certificates = new Map(
-    (values["bootstrap-certs"] ?? []).map((pair) => {
+    values["bootstrap-certs"].map((pair) => {
       const [, host, file] = /^([^=/\s]+)=(\S+)$/.exec(pair) ?? [];
       if (host === undefined || file === undefined || file.split("/").includes(".."))
         throw usageError(`--bootstrap-certs must be HOST=FILE with a file below ${folder}, not "${pair}"`);

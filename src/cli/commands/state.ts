@@ -4,26 +4,15 @@ import { httpsListen, jsonLogger, systemClock, systemFiles, systemRandom } from 
 import { StateController, type StateControllerOptions } from "../../state/state-controller.ts";
 import { addressToListenOn } from "../address-of-node.ts";
 import { countOf, readArguments, usageError } from "../arguments.ts";
+import { flags } from "../flags.ts";
 import { connect, podPath } from "../connect.ts";
 import { processIo } from "../io.ts";
 import { processIdentity, runComponent, runProcess } from "../run-process.ts";
 import { version } from "../version.ts";
 
 export async function run(args: readonly string[]): Promise<number> {
-  const { values, positionals } = readArguments(
-    args,
-    {
-      kubeconfig: { type: "string" },
-      "metrics-address": { type: "string" },
-      "metrics-port": { type: "string", default: "9444" },
-      "metrics-tls": { type: "string" },
-      "journal-dir": { type: "string" },
-      "dest-dir": { type: "string" },
-      once: { type: "boolean" },
-    },
-    { positionals: true },
-  );
-  if (positionals[0] === "bootstrap") return bootstrap(values["journal-dir"], values["dest-dir"], values.once === true);
+  const { values, positionals } = readArguments(args, flags.state, { positionals: true });
+  if (positionals[0] === "bootstrap") return bootstrap(values["journal-dir"], values["dest-dir"], values.once);
   if (positionals[0] === "hand-over") return handOver(values["journal-dir"], values.kubeconfig);
   if (positionals[0] !== "start") throw usageError("name a verb: start, bootstrap or hand-over");
   const port = countOf(values["metrics-port"], "--metrics-port", 0, 65_535);

@@ -2,6 +2,7 @@ import { ports } from "../../cluster/layout.ts";
 import type { ClusterStatus } from "../../core/preview/cluster-status.ts";
 import { systemFiles } from "../../ports/node/index.ts";
 import { readArguments } from "../arguments.ts";
+import { flags } from "../flags.ts";
 import { connect } from "../connect.ts";
 import { drawStatus } from "../draw-status.ts";
 import { localAddresses } from "../local-cluster.ts";
@@ -9,12 +10,7 @@ import { readClusterStatus, watchCluster } from "../watch-cluster.ts";
 import { processIo, processScreen } from "../io.ts";
 
 export async function run(args: readonly string[]): Promise<number> {
-  const { values } = readArguments(args, {
-    dir: { type: "string" },
-    kubeconfig: { type: "string" },
-    json: { type: "boolean" },
-    watch: { type: "boolean", short: "w" },
-  });
+  const { values } = readArguments(args, flags.status);
   const { kube, connection, close } = await connect({
     kubeconfig: values.kubeconfig,
     directory: values.dir,
@@ -40,11 +36,11 @@ export async function run(args: readonly string[]): Promise<number> {
   });
   const canvas = processScreen();
   const show = (status: ClusterStatus) => {
-    if (values.json === true) processIo().out(`${JSON.stringify(asJson(status))}\n`);
+    if (values.json) processIo().out(`${JSON.stringify(asJson(status))}\n`);
     else canvas.draw(drawStatus(status, canvas));
   };
   try {
-    if (values.watch !== true) {
+    if (!values.watch) {
       show(await readClusterStatus(kube, place));
       return 0;
     }

@@ -6,17 +6,14 @@ import { poolOfNode } from "../../core/pool/pool-of-node.ts";
 import type { KubeClient } from "../../kube/kube-client.ts";
 import { systemClock } from "../../ports/node/index.ts";
 import { durationOf, readArguments, usageError } from "../arguments.ts";
+import { flags } from "../flags.ts";
 import { connect } from "../connect.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { type Io, processIo } from "../io.ts";
 import { readStoredBooks } from "../read-stored-books.ts";
 
 export async function run(args: readonly string[]): Promise<number> {
-  const { values, positionals } = readArguments(
-    args,
-    { dir: { type: "string" }, kubeconfig: { type: "string" }, json: { type: "boolean" }, since: { type: "string" } },
-    { positionals: true },
-  );
+  const { values, positionals } = readArguments(args, flags.timeline, { positionals: true });
   const [subject, ...more] = positionals;
   if (subject === undefined || more.length > 0 || bookKindOf(subject) === undefined)
     throw usageError(
@@ -30,7 +27,7 @@ export async function run(args: readonly string[]): Promise<number> {
   });
   try {
     return await showTimeline(kube, processIo(), subject, {
-      json: values.json === true,
+      json: values.json,
       ...(sinceMs === undefined ? {} : { sinceMs }),
     });
   } finally {

@@ -14,6 +14,7 @@ import type { KubeClient } from "../../kube/kube-client.ts";
 import type { Clock, Random } from "../../ports/index.ts";
 import { systemClock, systemFiles, systemRandom } from "../../ports/node/index.ts";
 import { countOf, durationOf, readAddresses, readArguments, usageError } from "../arguments.ts";
+import { flags } from "../flags.ts";
 import { columnText } from "../column-text.ts";
 import { connect } from "../connect.ts";
 import { exitCodes } from "../exit-codes.ts";
@@ -40,22 +41,7 @@ const defaults = { ttl: "24h", uses: "1" } as const;
 const maxTtlMs = 366 * 86_400_000;
 
 export async function run(args: readonly string[]): Promise<number> {
-  const { values, positionals } = readArguments(
-    args,
-    {
-      dir: { type: "string" },
-      kubeconfig: { type: "string" },
-      json: { type: "boolean", default: false },
-      pool: { type: "string" },
-      ttl: { type: "string" },
-      uses: { type: "string" },
-      node: { type: "string" },
-      address: { type: "string", multiple: true },
-      pointer: { type: "boolean", default: false },
-      server: { type: "string" },
-    },
-    { positionals: true },
-  );
+  const { values, positionals } = readArguments(args, flags.token, { positionals: true });
   const request = requestOf(positionals, values);
   const { kube, connection, close } = await connect({
     kubeconfig: values.kubeconfig,

@@ -23,6 +23,7 @@ import { applyRegistrySettings } from "../apply-registry-settings.ts";
 import { applyWholeManifest, readManifests, resourcesServed } from "../manifests.ts";
 import type { KubeClient } from "../../kube/kube-client.ts";
 import { countOf, readArguments, usageError } from "../arguments.ts";
+import { flags } from "../flags.ts";
 import { writeBundle } from "../bundle.ts";
 import { type Connected, connect } from "../connect.ts";
 import { fillRegistry, hasBuildah, imageModeManifests, refusePushes } from "../image-mode.ts";
@@ -55,26 +56,14 @@ interface Values {
 }
 
 export async function run(args: readonly string[]): Promise<number> {
-  const { values } = readArguments(args, {
-    dir: { type: "string", default: ".mco" },
-    workers: { type: "string", default: "3" },
-    "control-plane": { type: "string", default: "1" },
-    "api-server": { type: "string", default: "embedded" },
-    apply: { type: "string" },
-    "without-operator": { type: "boolean" },
-    "image-mode": { type: "boolean" },
-    detach: { type: "boolean", short: "d" },
-    json: { type: "boolean" },
-    quiet: { type: "boolean" },
-  });
+  const { values } = readArguments(args, flags.up);
   const apiServer = apiServers.find((kind) => kind === values["api-server"]);
   if (apiServer === undefined)
     throw usageError(`--api-server must be ${apiServers.join(" or ")}, not "${values["api-server"]}"`);
-  const operator = values["without-operator"] !== true;
+  const operator = !values["without-operator"];
   if (!operator && values.apply !== undefined)
     throw usageError("--apply needs the operator: omit --without-operator, or apply the manifests yourself");
-  if (!operator && values["image-mode"] === true)
-    throw usageError("--image-mode needs the operator: omit --without-operator");
+  if (!operator && values["image-mode"]) throw usageError("--image-mode needs the operator: omit --without-operator");
   const chosen: Values = {
     directory: resolve(values.dir),
     workers: countOf(values.workers, "--workers", 0, 100),
@@ -83,9 +72,9 @@ export async function run(args: readonly string[]): Promise<number> {
     apiServer,
     apply: values.apply === undefined ? undefined : resolve(values.apply),
     operator,
-    imageMode: values["image-mode"] === true,
-    json: values.json === true,
-    quiet: values.quiet === true,
+    imageMode: values["image-mode"],
+    json: values.json,
+    quiet: values.quiet,
   };
   const layout = layoutOf(chosen.directory);
   await checkOwnFolder(layout);
@@ -97,7 +86,7 @@ export async function run(args: readonly string[]): Promise<number> {
   if (earlier !== undefined && made !== apiServer)
     throw new McoError("MCO_CLUSTER_API_SERVER", { directory: layout.directory, made, asked: apiServer });
   const binaries = apiServer === "kubernetes" ? kubernetesBinaries(process.env) : "";
-  if (values.detach === true) return detached(layout, chosen);
+  if (values.detach) return detached(layout, chosen);
   return runProcess({ component: "up" }, (ports, signal) => supervise(layout, chosen, binaries, ports, signal));
 }
 

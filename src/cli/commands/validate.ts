@@ -3,6 +3,7 @@ import { problemsTogether } from "../../core/preview/judge-together.ts";
 import { registryManifestProblems } from "../../core/preview/judge-registries.ts";
 import { objectNameOf } from "../../core/runtime/registry-objects.ts";
 import { didYouMean, readArguments, usageError } from "../arguments.ts";
+import { flags } from "../flags.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { judgeByPolicies } from "../judge-by-policies.ts";
 import { judgeManifest, kindsToJudge } from "../judge-manifest.ts";
@@ -11,19 +12,11 @@ import { processIo } from "../io.ts";
 import { type Finding, type ValidationFormat, validationFormats } from "../validation-formats.ts";
 
 export async function run(args: readonly string[]): Promise<number> {
-  const { values, positionals } = readArguments(
-    args,
-    {
-      filename: { type: "string", short: "f", multiple: true },
-      json: { type: "boolean" },
-      format: { type: "string" },
-    },
-    { positionals: true },
-  );
-  const paths = [...positionals, ...(values.filename ?? [])];
+  const { values, positionals } = readArguments(args, flags.validate, { positionals: true });
+  const paths = [...positionals, ...values.filename];
   if (paths.length === 0) throw usageError("name the files or folders to validate, or '-' for standard input");
-  const format = formatOf(values.format ?? (values.json === true ? "json" : "text"));
-  if (values.json === true && format !== "json") throw usageError("--json and --format contradict each other");
+  const format = formatOf(values.format ?? (values.json ? "json" : "text"));
+  if (values.json && format !== "json") throw usageError("--json and --format contradict each other");
   const documents = readDocuments(paths);
   if (documents.length === 0)
     throw usageError(

@@ -1,5 +1,6 @@
 import { own } from "../../api/schema/own.ts";
-import type { Command, Flag, WordKind } from "../commands.ts";
+import type { Command } from "../commands.ts";
+import type { Flag, WordKind } from "../flags.ts";
 import { flagsOf } from "../global-flags.ts";
 
 /** What a word may become, and what that is. */

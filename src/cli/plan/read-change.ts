@@ -3,6 +3,7 @@ import { type ClusterForecast, type ClusterObjects } from "../../core/preview/pl
 import { objectNameOf, registryKinds } from "../../core/runtime/registry-objects.ts";
 import type { Problem } from "../../ignition/problem.ts";
 import { usageError } from "../arguments.ts";
+import type { ValuesOf, flags } from "../flags.ts";
 import { objectsInCluster, objectsInManifests, overlaid } from "../cluster-objects.ts";
 import { judgeByPolicies } from "../judge-by-policies.ts";
 import { errorsOfShape, kindsToJudge } from "../judge-manifest.ts";
@@ -10,16 +11,7 @@ import { type Manifest, readManifests } from "../manifests.ts";
 import { withPlannedRegistries } from "../registry-objects.ts";
 
 /** The flags of `mco plan` that name a change, and the objects that it changes. */
-export interface PlanFlags {
-  readonly filename?: readonly string[] | undefined;
-  readonly delete?: readonly string[] | undefined;
-  readonly from?: readonly string[] | undefined;
-  readonly offline?: boolean | undefined;
-  readonly kubeconfig?: string | undefined;
-  readonly dir?: string | undefined;
-  readonly "os-stream"?: string | undefined;
-  readonly pool?: readonly string[] | undefined;
-}
+export type PlanFlags = ValuesOf<typeof flags.plan>;
 
 /** How to reach the cluster; `undefined`: a plan asks none. */
 export type PlanSource = { readonly kubeconfig: string | undefined; readonly dir: string | undefined } | undefined;
@@ -42,15 +34,15 @@ export interface PlannedChange {
 }
 
 /** The objects before and after a change; a flag that does not go with the others is an error of usage. */
-export async function readChange(flags: PlanFlags): Promise<PlannedChange> {
-  const [files, deleted, stream] = [flags.filename ?? [], flags.delete ?? [], flags["os-stream"]];
+export async function readChange(values: PlanFlags): Promise<PlannedChange> {
+  const [files, deleted, stream] = [values.filename, values.delete, values["os-stream"]];
   if (files.length === 0 && deleted.length === 0 && stream === undefined)
     throw usageError("name the change with -f, --delete or --os-stream");
-  if (stream === undefined && flags.pool !== undefined) throw usageError("--pool goes with --os-stream");
+  if (stream === undefined && values.pool.length > 0) throw usageError("--pool goes with --os-stream");
   const source =
-    flags.offline === true || flags.from !== undefined ? undefined : { kubeconfig: flags.kubeconfig, dir: flags.dir };
+    values.offline || values.from.length > 0 ? undefined : { kubeconfig: values.kubeconfig, dir: values.dir };
   const given = sortedOut(readManifests(files));
-  const base = sortedOut(readManifests(flags.from ?? []));
+  const base = sortedOut(readManifests(values.from));
   const before =
     source === undefined
       ? withPlannedRegistries(objectsInManifests(base.sound), base.sound)
