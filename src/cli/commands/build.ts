@@ -43,9 +43,7 @@ export async function run(args: readonly string[]): Promise<number> {
   if (verb === undefined) throw usageError(`unknown verb "${word}"; use ${verbs.join(", ")}`);
   if (more.length > 0) throw usageError("name one pool or build only");
   if (name === undefined && verb !== "status" && verb !== "prune")
-    throw usageError(
-      `${verb} needs the name of ${verb === "logs" ? "a pool or a MachineOSBuild" : "a pool"}`,
-    );
+    throw usageError(`${verb} needs the name of ${verb === "logs" ? "a pool or a MachineOSBuild" : "a pool"}`);
   const options: BuildOptions = {
     json: values.json,
     wait: values.wait,

@@ -31,7 +31,7 @@ export async function run(args: readonly string[]): Promise<number> {
       return list(layout, values.json);
     case "add":
       if (name === undefined || !/^[a-z0-9]([-a-z0-9]{0,40}[a-z0-9])?$/.test(name))
-        throw usageError("host add needs the name of a pool: mco host add POOL");
+        throw usageError("add needs the name of a pool: mco host add POOL");
       return add(layout, name, values.json);
     case "fail":
     case "recover":

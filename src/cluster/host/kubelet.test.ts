@@ -218,8 +218,14 @@ test("[cluster-admission-5] pods that never ran take no place while they are del
   );
   await kube.delete(kubernetes.Pod, { name: "a", namespace: "default" }, { gracePeriodSeconds: 0 });
   await untilSeen("a is gone", podFolders, (folders) => folders.length === 0, { seconds: 60 });
-  await create("c");
-  expect(await seen(["c"])).toEqual(["Running"]);
+  // Its place is free a moment later, while the deletion of b is on its way.
+  let tried = 0;
+  const next = async () => {
+    const name = `c${(tried += 1)}`;
+    await create(name);
+    return seen([name]);
+  };
+  await untilSeen("another pod takes its place", next, ([phase]) => phase === "Running", { seconds: 60 });
   release.go();
   await untilSeen(
     "b is gone",
