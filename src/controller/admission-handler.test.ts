@@ -167,6 +167,23 @@ describe("admission of MachineConfigs", () => {
     expect((await review("ContainerRuntimeConfig", runtime({ logLevel: "debug" }))).allowed).toBe(false);
     expect((await review("ContainerRuntimeConfig", runtime({ logLevel: "debug" }), runtime({}))).allowed).toBe(true);
   });
+
+  test("problems below a long key are told from those that stood in little time and memory [admission-standing-5]", async () => {
+    const headers = (count: number) => ({
+      ...config({
+        kubeletConfig: { staticPodURLHeader: { ["a".repeat(100_000)]: Array.from({ length: count }, () => 1) } },
+      }),
+      kind: "KubeletConfig",
+    });
+    const empty = { ...config({}), kind: "KubeletConfig" };
+    const [began, heap] = [process.cpuUsage(), process.memoryUsage().heapUsed];
+    const refused = await review("KubeletConfig", headers(20_000), empty);
+    expect(process.cpuUsage(began).user / 1e6).toBeLessThan(2);
+    expect(process.memoryUsage().heapUsed - heap).toBeLessThan(200e6);
+    expect(refused).toMatchObject({ allowed: false, status: { code: 422 } });
+    expect((await review("KubeletConfig", headers(20_000), headers(20_000))).allowed).toBe(true);
+    expect((await review("KubeletConfig", headers(20_001), headers(20_000))).allowed).toBe(false);
+  });
 });
 
 describe("admission of pools", () => {

@@ -5,7 +5,7 @@ import type { Payload } from "../core/config/image-content.ts";
 import { mostOriginalBytes, mostOriginalsText, withFound } from "../core/machine/kept-originals.ts";
 import type { OriginalEntry, Originals } from "../core/machine/observed-content.ts";
 import { readTarget } from "../core/machine/read-config.ts";
-import { maxRenderedBytes } from "../core/render/render-pool.ts";
+import { maxRenderedBytes } from "../core/render/too-large-together.ts";
 import { type Host, mostDocumentBytes } from "../host/host.ts";
 import { defaultMaxTotalBytes, encodeBase64 } from "../ignition/data-url.ts";
 import { documentStore } from "./machine-documents.ts";

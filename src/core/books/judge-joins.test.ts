@@ -1,9 +1,12 @@
 import { describe, expect, test } from "vitest";
+import { countWork } from "../../../test/support/count-work.ts";
 import { LineWriter, morning } from "../../../test/support/line-writer.ts";
+import type { Node } from "../../api/foreign/kubernetes.ts";
 import {
   type JoinedNode,
   addressDigest,
   joinOverdueMs,
+  joinedNode,
   judgeJoins,
   nextOverdueMs,
   overdueLine,
@@ -114,6 +117,27 @@ describe("machines that were served", () => {
       ["10.0.0.9", "joined", "w2"],
       ["10.0.0.10", "overdue"],
     ]);
+  });
+
+  test("are told from each other in time in proportion to their number [books-judge-joins-10]", async () => {
+    const work = (count: number) => {
+      const writer = server();
+      for (let machine = 0; machine < count; machine++) serve(writer, machine, `10.0.0.${machine}`, "infra");
+      const served = servedMachines(writer.lines);
+      const nodes = Array.from({ length: count }, (_, i) => node(`w${i}`, i, [`192.168.0.${i}`]));
+      return countWork(() => {
+        expect(judgeJoins(served, nodes, at(count)).filter(({ is }) => is === "waiting")).not.toEqual([]);
+      });
+    };
+    expect(await work(2000)).toBeLessThan(6 * (await work(500)));
+  });
+
+  test("are looked for by the first 64 addresses of each node, whose digests are made once [books-judge-joins-11]", () => {
+    const addresses = Array.from({ length: 20_000 }, (_, i) => ({ type: "InternalIP", address: `10.0.${i}` }));
+    const many = { metadata: { name: "w" }, status: { addresses } } as unknown as Node;
+    const joined = joinedNode(many, "worker");
+    expect(joined.addresses).toEqual(addresses.slice(0, 64).map(({ address }) => address));
+    expect(joinedNode(many, "worker").addresses).toBe(joined.addresses);
   });
 
   test("that never came are reported in the book of their pool, by the same line at every pass [books-judge-joins-5]", () => {

@@ -69,12 +69,61 @@ export function servedMachines(lines: readonly JournalLine[]): readonly ServedMa
   return served.sort((a, b) => a.servedAt - b.servedAt);
 }
 
+/** The addresses that count of a node: a kubelet may report any number. */
+const mostAddresses = 64;
+const addressesOf = new WeakMap<Node, readonly string[]>();
+
 export function joinedNode(node: Node, pool: string): JoinedNode {
+  const addresses =
+    addressesOf.get(node) ?? (node.status?.addresses ?? []).slice(0, mostAddresses).map(({ address }) => address);
+  addressesOf.set(node, addresses);
   return {
     name: node.metadata.name,
     pool,
     createdAt: Date.parse(node.metadata.creationTimestamp ?? ""),
-    addresses: (node.status?.addresses ?? []).map(({ address }) => address),
+    addresses,
+  };
+}
+
+/** Digests of the addresses of a node, by the list of them: a Node whose object is the same is not digested again. */
+const digested = new WeakMap<readonly string[], readonly string[]>();
+
+function digestsOf(addresses: readonly string[]): readonly string[] {
+  const known = digested.get(addresses);
+  if (known !== undefined) return known;
+  const digests = addresses.map(addressDigest);
+  digested.set(addresses, digests);
+  return digests;
+}
+
+/** Nodes by their addresses, and by the digests of these. */
+function nodesByAddress(nodes: readonly JoinedNode[]): ReadonlyMap<string, JoinedNode> {
+  const found = new Map<string, JoinedNode>();
+  for (const node of nodes)
+    for (const requester of [...node.addresses, ...digestsOf(node.addresses)]) found.set(requester, node);
+  return found;
+}
+
+/**
+ * Gives each machine that is asked for, in the order in which they were served, the first node of its pool that came in
+ * its time. A node is given once.
+ */
+function youngNodes(nodes: readonly JoinedNode[]): (machine: ServedMachine) => JoinedNode | undefined {
+  const byPool = Map.groupBy(
+    nodes.toSorted((a, b) => a.createdAt - b.createdAt),
+    ({ pool }) => pool,
+  );
+  /** Pool → how many of its nodes are given, or came before the machine that was asked for last. */
+  const passed = new Map<string, number>();
+  return ({ pool, servedAt }) => {
+    const young = byPool.get(pool) ?? [];
+    let at = passed.get(pool) ?? 0;
+    // Times of objects are whole seconds.
+    while ((young[at]?.createdAt ?? Infinity) + 999 < servedAt) at += 1;
+    const node = young[at];
+    const isInTime = node !== undefined && node.createdAt - servedAt < joinOverdueMs;
+    passed.set(pool, isInTime ? at + 1 : at);
+    return isInTime ? node : undefined;
   };
 }
 
@@ -82,6 +131,7 @@ export function joinedNode(node: Node, pool: string): JoinedNode {
  * What became of machines that were served: which node each is, by its address, or else by the pool and the time; and
  * which of them should have joined by now.
  *
+ * @param served the oldest first.
  * @param now milliseconds since the epoch.
  */
 export function judgeJoins(
@@ -89,30 +139,15 @@ export function judgeJoins(
   nodes: readonly JoinedNode[],
   now: number,
 ): readonly Join[] {
-  const byAddress = new Map(
-    nodes.flatMap((node) =>
-      node.addresses.flatMap(
-        (address) =>
-          [
-            [address, node],
-            [addressDigest(address), node],
-          ] as const,
-      ),
-    ),
-  );
+  const byAddress = nodesByAddress(nodes);
   const taken = new Set(served.flatMap(({ requester }) => byAddress.get(requester)?.name ?? []));
-  const young = nodes.filter(({ name }) => !taken.has(name)).sort((a, b) => a.createdAt - b.createdAt);
+  const youngOf = youngNodes(nodes.filter(({ name, createdAt }) => !taken.has(name) && Number.isFinite(createdAt)));
   return served
     .filter(({ servedAt }) => now - servedAt < forgottenMs)
     .map((machine): Join => {
       const known = byAddress.get(machine.requester);
       if (known !== undefined) return { ...machine, is: "joined", node: known.name };
-      // Times of objects are whole seconds.
-      const index = young.findIndex(
-        ({ pool, createdAt }) =>
-          pool === machine.pool && createdAt + 999 >= machine.servedAt && createdAt - machine.servedAt < joinOverdueMs,
-      );
-      const [node] = index < 0 ? [] : young.splice(index, 1);
+      const node = youngOf(machine);
       if (node !== undefined) return { ...machine, is: "probable", node: node.name };
       return { ...machine, is: now - machine.servedAt < joinOverdueMs ? "waiting" : "overdue" };
     });

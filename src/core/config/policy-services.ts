@@ -55,10 +55,7 @@ export function problemOfService(
       remedy: "take away the mask, or the action",
     };
   if (ofEveryOs.has(service) || takesAbsentUnit(service)) return undefined;
-  const brought = configs.flatMap(({ entries }) =>
-    [...entries.values()].flatMap(({ origin }) => (origin.kind === "unit" ? [origin.name] : [])),
-  );
-  const meant = nearestOf(service, [...brought, ...ofEveryOs]);
+  const meant = nearestOf(service, unitsKnown(configs));
   return {
     service,
     reason: `no MachineConfig of ${where} brings ${service}: unless the OS image does, the action fails and the machine is degraded`,
@@ -67,6 +64,13 @@ export function problemOfService(
         ? "correct the name, bring the unit by a MachineConfig, or take away the action"
         : `did you mean ${meant}?`,
   };
+}
+
+/** Units that the machines may have: those of the configurations, and of every OS. */
+function* unitsKnown(configs: readonly NodeConfig[]): Generator<string> {
+  for (const { entries } of configs)
+    for (const { origin } of entries.values()) if (origin.kind === "unit") yield origin.name;
+  yield* ofEveryOs;
 }
 
 /** The service that an action reloads or restarts, with the field that names it. */

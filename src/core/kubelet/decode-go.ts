@@ -1,4 +1,5 @@
 import { isQuantity, isShortQuantity } from "../../api/schema/quantities.ts";
+import { clipText } from "../text/clip-text.ts";
 import { goDurationText, parseGoDuration } from "./go-duration.ts";
 import type { GoStruct, GoType, ScalarType } from "./kubelet-fields.ts";
 import { mapItems, mapValues, membersBefore } from "./map-items.ts";
@@ -14,7 +15,7 @@ export type Decoded = Readonly<Record<string, unknown>>;
 
 export interface Decoding {
   readonly value: Decoded;
-  /** What a Go program refuses. */
+  /** What a Go program refuses; of a list or a map the first {@link mostOfList}, and how many there are beside them. */
   readonly problems: readonly FieldProblem[];
   /** Paths of fields that it does not know, and ignores; sorted. */
   readonly unknown: readonly string[];
@@ -25,7 +26,7 @@ export interface Decoding {
  * with their case, `null` leaves a value unset where its type permits, numbers must fit, nothing is converted.
  */
 export function decodeGo(value: unknown, type: GoStruct): Decoding {
-  const found: Findings = { problems: [], unknown: [], place: [] };
+  const found: Findings = { problems: [], unknown: [], place: [], listed: undefined };
   const decoded = decodeValue(value, type, found);
   return { value: (decoded ?? {}) as Decoded, problems: found.problems, unknown: found.unknown.toSorted() };
 }
@@ -38,13 +39,23 @@ interface Findings {
    * a list may have thousands of items.
    */
   readonly place: (string | number)[];
+  /** How many problems the list or map at work has, with those of lists in it; `undefined`: the value is in none. */
+  listed: number | undefined;
 }
 
+/** Problems of a list or a map that are reported one by one. */
+export const mostOfList = 100;
+/** What is said of the others. Their number is part of it: one more of them is news. */
+export const moreProblems = (count: number): string => `has ${count} more problems like these`;
+/** Keys of maps are any text, and each problem below one repeats it. */
+const longestStep = 253;
+
 const pathOf = ({ place }: Findings): string =>
-  place.reduce<string>(
-    (path, at) => (typeof at === "number" ? `${path}[${at}]` : path === "" ? at : `${path}.${at}`),
-    "",
-  );
+  place.reduce<string>((path, at) => {
+    if (typeof at === "number") return `${path}[${at}]`;
+    const step = clipText(at, longestStep);
+    return path === "" ? step : `${path}.${step}`;
+  }, "");
 
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
@@ -84,14 +95,29 @@ function decodeOther(value: unknown, type: GoType, found: Findings): unknown {
   if (value === null || value === undefined) return undefined;
   if ("list" in type)
     return Array.isArray(value)
-      ? mapItems(value, (item, i) => decodeItem(item, type.list, i, found))
+      ? decodeEach(() => mapItems(value, (item, i) => decodeItem(item, type.list, i, found)), found)
       : refuse(value, "a list", found);
   if (!isObject(value)) return refuse(value, "an object", found);
   if ("struct" in type) return decodeStruct(value, type, found);
-  return mapValues(value, (item, key) => decodeItem(item, type.map, key, found));
+  return decodeEach(() => mapValues(value, (item, key) => decodeItem(item, type.map, key, found)), found);
+}
+
+/** Decodes the items of a list or a map, and says how many problems there are that are not reported one by one. */
+function decodeEach(decode: () => unknown, found: Findings): unknown {
+  if (found.listed !== undefined) return decode();
+  found.listed = 0;
+  const decoded = decode();
+  const unsaid = found.listed - mostOfList;
+  found.listed = undefined;
+  if (unsaid > 0) found.problems.push({ path: pathOf(found), reason: moreProblems(unsaid) });
+  return decoded;
 }
 
 function refuse(value: unknown, expected: string, found: Findings): undefined {
+  if (found.listed !== undefined) {
+    found.listed += 1;
+    if (found.listed > mostOfList) return undefined;
+  }
   found.problems.push({ path: pathOf(found), reason: `must be ${expected}, not ${describe(value)}` });
   return undefined;
 }

@@ -39,7 +39,32 @@ test("the largest object is judged in little time: the work is in proportion to 
   const registerWithTaints = Array.from({ length: 10_000 }, (_, i) => ({ key: `k${i}`, effect: "NoSchedule" }));
   expect(judged({ evictionHard, registerWithTaints }).problems).toEqual([]);
   const enforceNodeAllocatable = Array.from({ length: 100_000 }, (_, i) => `x${i}`);
-  expect(judged({ enforceNodeAllocatable }).problems).toHaveLength(100_000);
+  const { problems } = judged({ enforceNodeAllocatable });
+  expect(problems).toHaveLength(101);
+  expect(problems[100]).toEqual({ path: "enforceNodeAllocatable", reason: "has 99900 more problems like these" });
+});
+
+test("of a list or a map the first hundred problems are reported, by paths that have a limit [validate-kubelet-6]", () => {
+  const numbers = Array.from({ length: 250 }, (_, i) => i);
+  const { problems } = judged({
+    staticPodURLHeader: { ["a".repeat(100_000)]: numbers, b: numbers },
+    evictionHard: Object.fromEntries(numbers.map((i) => [`memory.${i}`, i])),
+    maxPods: "many",
+  });
+  expect(problems).toHaveLength(2 * 101 + 1);
+  expect(problems[1]).toEqual({
+    path: `staticPodURLHeader.${"a".repeat(252)}…[1]`,
+    reason: "must be a text, not 1",
+  });
+  expect(problems.filter(({ reason }) => reason.startsWith("has "))).toEqual([
+    { path: "staticPodURLHeader", reason: "has 400 more problems like these" },
+    { path: "evictionHard", reason: "has 150 more problems like these" },
+  ]);
+  const taints = numbers.map((i) => ({ key: `k${i}`, effect: "No" }));
+  expect(judged({ registerWithTaints: taints }).problems[100]).toEqual({
+    path: "registerWithTaints",
+    reason: "has 150 more problems like these",
+  });
 });
 
 test("memory that is reserved twice for a node is named at each repetition, whatever the order of nodes [validate-kubelet-4]", () => {

@@ -1,7 +1,7 @@
 import { isZeroQuantity } from "../../api/schema/quantities.ts";
 import { parseUrl } from "../../ignition/parse-url.ts";
 import { parseImageReference } from "../images/image-reference.ts";
-import { type Decoded, type FieldProblem, decodeGo } from "./decode-go.ts";
+import { type Decoded, type FieldProblem, decodeGo, moreProblems, mostOfList } from "./decode-go.ts";
 import { millisecond, second } from "./go-duration.ts";
 import { kubeletConfiguration } from "./kubelet-fields.ts";
 import { type KubeletSettings, gateProblem, kubeletSettings, seconds } from "./kubelet-settings.ts";
@@ -41,9 +41,17 @@ export function problemsOfRead(decoded: Decoded): readonly FieldProblem[] {
   const kind = kindProblems(decoded);
   if (kind.length > 0) return kind;
   const gates = gateProblems((decoded["featureGates"] ?? {}) as Readonly<Record<string, boolean>>);
-  if (gates.length > 0) return gates;
+  if (gates.length > 0) return firstOfList(gates);
   const settings = kubeletSettings(decoded);
-  return rules.flatMap((rule) => rule(settings));
+  return rules.flatMap((rule) => firstOfList(rule(settings)));
+}
+
+/** The first problems of a list, and how many there are beside them. */
+function firstOfList(problems: readonly FieldProblem[]): readonly FieldProblem[] {
+  const next = problems[mostOfList];
+  if (next === undefined) return problems;
+  const list = next.path.replace(/\[.*$/s, "");
+  return [...problems.slice(0, mostOfList), problem(list, moreProblems(problems.length - mostOfList))];
 }
 
 const kindProblems = (decoded: Decoded): readonly FieldProblem[] => [

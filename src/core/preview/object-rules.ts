@@ -41,9 +41,24 @@ export interface Stored {
 
 /**
  * The problems of an object by itself; none for a kind without rules. An object that had a problem before is not refused
- * again for it, as long as it reaches the same machines.
+ * again for it, as long as it reaches the same machines. All errors are compared with those before; of warnings the first
+ * ones are told.
  */
-export function problemsOfObject(kind: string, object: KubeObject, stored: Stored = {}): readonly Problem[] {
+export const problemsOfObject = (kind: string, object: KubeObject, stored: Stored = {}): readonly Problem[] =>
+  withFewWarnings(allProblemsOf(kind, object, stored));
+
+/** An object may have a hundred thousand fields that change nothing. */
+const mostWarnings = 100;
+
+/** All errors, the first warnings, and how many more warnings there are. */
+function withFewWarnings(problems: readonly Problem[]): readonly Problem[] {
+  let count = 0;
+  const kept = problems.filter(({ severity }) => severity === "error" || ++count <= mostWarnings);
+  if (count <= mostWarnings) return problems;
+  return [...kept, { severity: "warning", path: "", reason: `there are ${count - mostWarnings} more warnings` }];
+}
+
+function allProblemsOf(kind: string, object: KubeObject, stored: Stored): readonly Problem[] {
   const { before } = stored;
   const problems = rulesByKind[kind]?.(object, before) ?? [];
   if (before === undefined || !problems.some(({ severity }) => severity === "error")) return problems;

@@ -50,6 +50,20 @@ const osConfig = (metadata: object) =>
     spec: { machineConfigPool: { name: "worker" } },
   }) as unknown as NonNullable<ClusterObjects["machineOSConfigs"]>[number];
 
+/** Policies that restart a service when a file changes. */
+const policies = (services: readonly (readonly [path: string, service: string])[]) =>
+  ({
+    metadata: { name: "cluster" },
+    spec: {
+      nodeDisruptionPolicy: {
+        files: services.map(([path, serviceName]) => ({
+          path,
+          actions: [{ type: "Restart", restart: { serviceName } }],
+        })),
+      },
+    },
+  }) as unknown as MachineConfiguration;
+
 const controllerConfig = {
   metadata: { name: "machine-config-controller" },
   spec: { baseOSContainerImage: "os@sha256:1" },
@@ -387,6 +401,47 @@ describe("planCluster", () => {
     expect(planCluster(byDefault, { ...byDefault, pools: optedOut }).warnings).toEqual([
       "pool worker opts out of images: every machine of it drains and reboots into the stock OS",
     ]);
+  });
+
+  test("MachineConfigs of a pool that are too large together are not read, before a change or after it [preview-plan-cluster-6]", () => {
+    const many = (k: number) => Object.fromEntries(Array.from({ length: 20_000 }, (_, i) => [`/etc/k${k}/f${i}`, "a"]));
+    const first = config("50-infra", "infra", many(0));
+    const large = [first, ...Array.from({ length: 24 }, (_, k) => config(`50-infra-${k}`, "infra", many(k + 1)))];
+    const stored = {
+      ...before,
+      pools: [...before.pools, pool("infra")],
+      machineConfigs: [...before.machineConfigs, ...large],
+      machineConfiguration: policies([["/etc/a", "my-app.service"]]),
+    };
+    const changed = { ...first, spec: { ...first.spec, kernelArguments: ["a"] } };
+    const after = { ...stored, machineConfigs: stored.machineConfigs.map((one) => (one === first ? changed : one)) };
+    const began = process.cpuUsage();
+    const { pools } = planCluster(stored, after);
+    // The changed one is judged by itself, and nothing else is parsed.
+    expect(process.cpuUsage(began).user / 1e6).toBeLessThan(2);
+    expect(pools.find((each) => each.pool === "infra")).toMatchObject({
+      verdict: "refused",
+      refusals: [{ code: "TooLarge" }],
+      stood: [expect.stringContaining("of which 6291456 are merged")],
+    });
+    expect(pools.find((each) => each.pool === "worker")).toMatchObject({ verdict: "unchanged" });
+  });
+
+  test("services of policies that stood are told from new ones, whatever the number of them [preview-plan-cluster-7]", () => {
+    // No known service has a name as long, so that hardly a spelling is compared.
+    const services = (from: number) =>
+      policies(Array.from({ length: 5_000 }, (_, i) => [`/etc/f${i}`, `${"s".repeat(100)}-${i + from}.service`]));
+    const began = process.cpuUsage();
+    const { warnings } = planCluster(
+      { ...before, machineConfiguration: services(0) },
+      { ...before, machineConfiguration: services(1) },
+    );
+    expect(process.cpuUsage(began).user / 1e6).toBeLessThan(1.5);
+    expect(warnings).toHaveLength(5_000);
+    const [one, two] = [services(0), services(0)];
+    expect(
+      planCluster({ ...before, machineConfiguration: one }, { ...before, machineConfiguration: two }).warnings,
+    ).toEqual([]);
   });
 
   test("removal is a change like any other", () => {

@@ -19,7 +19,6 @@ import { contentModeOf } from "../build/build-intent.ts";
 import { type Data, buildSettings, defaultOptInOf } from "../build/build-settings.ts";
 import { contentDigest } from "../config/image-content.ts";
 import { withImage } from "../machine/image-target.ts";
-import { equalValues } from "../../ignition/canonical.ts";
 import type { Problem } from "../../ignition/problem.ts";
 import { isControlPlane } from "../pool/member-facts.ts";
 import { type NodeConfig, emptyNodeConfig, type ContentMode } from "../config/node-config.ts";
@@ -34,6 +33,7 @@ import { problemsOfTarget } from "../machine/judge-target.ts";
 import { renderForPool, storageOverridesOf } from "../render/render-for-pool.ts";
 import { renderStreamOf } from "../render/os-streams.ts";
 import { type RenderRefusal, type RenderInputs, type RenderWarning } from "../render/render-pool.ts";
+import { tooLargeTogether } from "../render/too-large-together.ts";
 import type { RegistryObjects } from "../runtime/registry-objects.ts";
 import { kernelTypes } from "../config/validate-machine-config.ts";
 import type { ObservedNode } from "../machine/observed-node.ts";
@@ -280,22 +280,38 @@ function serviceWarnings(
       ? pool.services.map((one) => ({ ...one, text: missingServiceText(pool.pool, one) }))
       : [],
   );
-  const problemsIn = ({ machineConfiguration, machineConfigs }: ClusterObjects) => {
-    const policies = machineConfiguration?.spec?.nodeDisruptionPolicy;
-    if (policies === undefined) return [];
-    const configs = machineConfigs.flatMap((config) => decoded(config) ?? []);
-    return problemsOfServices(policies, configs, "the cluster");
-  };
-  const stood = problemsIn(before);
-  const isNew = (problem: ServiceProblem) =>
-    !stood.some((one) => equalValues(one, problem)) && !asked.some(({ service }) => service === problem.service);
+  const stood = new Set(serviceProblemsIn(before).map(keyOfService));
+  const askedFor = new Set(asked.map(({ service }) => service));
+  const isNew = (problem: Problem & ServiceProblem) =>
+    !askedFor.has(problem.service) && !stood.has(keyOfService(problem));
   return [
     ...asked.map(({ text }) => text),
-    ...problemsIn(after)
+    ...serviceProblemsIn(after)
       .filter(isNew)
       .map(({ path, reason, remedy }) => `MachineConfiguration/cluster: ${path}: ${reason}; ${remedy}`),
   ];
 }
+
+/**
+ * The services of the cluster's policies that no pool's MachineConfigs bring. Those of a pool that are too large to be
+ * merged reach no machine, and are not read.
+ */
+function serviceProblemsIn({
+  machineConfiguration,
+  machineConfigs,
+  pools,
+}: ClusterObjects): readonly (Problem & ServiceProblem)[] {
+  const policies = machineConfiguration?.spec?.nodeDisruptionPolicy;
+  if (policies === undefined) return [];
+  const members = pools
+    .map((pool) => membersOf(pool, pools, machineConfigs))
+    .filter((ofPool) => tooLargeTogether(ofPool) === undefined);
+  const configs = [...new Set(members.flat())].flatMap((config) => decoded(config) ?? []);
+  return problemsOfServices(policies, configs, "the cluster");
+}
+
+const keyOfService = ({ path, reason, remedy }: Problem & ServiceProblem): string =>
+  JSON.stringify([path, reason, remedy]);
 
 /** A warning about a service that machines of a pool are asked to reload or restart. */
 export const missingServiceText = (pool: string, { reason, remedy }: ServiceProblem): string =>

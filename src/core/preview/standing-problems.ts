@@ -1,5 +1,6 @@
 import type { Problem } from "../../ignition/problem.ts";
 import { isRecord } from "../../ignition/shape.ts";
+import { clipText } from "../text/clip-text.ts";
 
 /** An object and what is wrong with it by today's rules. */
 export interface JudgedObject {
@@ -33,17 +34,25 @@ export function excuseStanding(now: JudgedObject, before: JudgedObject): readonl
   });
 }
 
-/** What is the same for the same problem of the same item. */
+/** Characters of a step or a name, and of a whole path or sentence, by which problems are told apart. */
+const longestName = 253;
+const longestText = 4096;
+
+/** What is the same for the same problem of the same item. It has a limit, as thousands of problems may have one long path. */
 function keyOf({ path, reason, remedy }: Problem, object: unknown): string {
   let value = object;
   const steps: string[] = [];
-  for (const [step, index] of path.matchAll(/\[(\d+)\]|[^.[\]]+/g)) {
+  for (const [step, index] of shortened(path, longestText).matchAll(/\[(\d+)\]|[^.[\]]+/g)) {
     if (index === undefined) value = isRecord(value) && Object.hasOwn(value, step) ? value[step] : undefined;
     else value = Array.isArray(value) ? (value as readonly unknown[])[Number(index)] : undefined;
-    steps.push(index === undefined ? step : nameOf(value, index));
+    steps.push(shortened(index === undefined ? step : nameOf(value, index), longestName));
   }
-  return JSON.stringify([steps, reason, remedy]);
+  return JSON.stringify([steps, shortened(reason, longestText), remedy]);
 }
+
+/** A text of limited length, in which one that is longer is told from most others by its beginning and its length. */
+const shortened = (text: string, most: number): string =>
+  text.length <= most ? text : `${clipText(text, most)}${text.length}`;
 
 function nameOf(item: unknown, index: string): string {
   if (typeof item === "string") return `=${item}`;

@@ -6,6 +6,7 @@ import { inMergeOrder } from "../config/merge-fields.ts";
 import { ignitionOf } from "../config/validate-machine-config.ts";
 import { generatedFiles } from "./generated-config.ts";
 import { mergeMembers } from "./render-pool.ts";
+import { tooLargeTogether } from "./too-large-together.ts";
 
 /** A file of a generated MachineConfig that a pool's machines do not get: another MachineConfig has other contents. */
 export interface OverriddenFile {
@@ -17,7 +18,8 @@ export interface OverriddenFile {
 
 /**
  * The files of a generated MachineConfig, stored or about to be, that MachineConfigs of people replace, in each pool that selects it. Files that
- * another generated one replaces are left out: its controller has taken up what it replaces, or says so.
+ * another generated one replaces are left out: its controller has taken up what it replaces, or says so. A pool whose
+ * MachineConfigs are too large to be merged is left out, too: its machines keep what they have.
  */
 export function overriddenFiles(
   generated: MachineConfig,
@@ -31,7 +33,7 @@ export function overriddenFiles(
   const paths = new Set(generatedFiles(generated).map(({ path }) => path));
   return pools.flatMap((pool) => {
     const members = membersOf(pool, pools, machineConfigs);
-    if (!members.some(({ metadata }) => metadata.name === name)) return [];
+    if (!members.some(({ metadata }) => metadata.name === name) || tooLargeTogether(members) !== undefined) return [];
     // Merging costs much more than this look, and hardly any pool has such a MachineConfig.
     const rivals = new Set(members.filter((member) => mayReplace(member, paths)).map(({ metadata }) => metadata.name));
     if (rivals.size === 0) return [];

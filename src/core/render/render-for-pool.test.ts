@@ -170,6 +170,29 @@ describe("renderForPool", () => {
     },
   );
 
+  test("whose files machines cannot follow is not looked for once more for each of them [render-for-pool-13]", async () => {
+    const current = now();
+    const work = (count: number) => {
+      const files = Array.from({ length: count }, (_, i) => ({
+        path: `/etc/f${i}`,
+        contents: { source: "data:,a" },
+        append: [{ source: "data:,b" }],
+      }));
+      const bad = member("99-bad", { storage: { files } });
+      return countWork(() => {
+        const result = renderForPool(inputs(bad), current);
+        const refusals = result.verdict === "refused" ? result.refusals : [];
+        expect(refusals).toHaveLength(count);
+        expect(refusals[count - 1]).toMatchObject({
+          code: "Irreconcilable",
+          member: "99-bad",
+          path: expect.stringMatching(/^spec\.config\.storage\.files\[\d+\]\.append/),
+        });
+      });
+    };
+    expect(await work(2000)).toBeLessThan(6 * (await work(500)));
+  });
+
   test("what the pool has already is no reason to refuse a change beside it [render-for-pool-3]", () => {
     expect(
       renderForPool(

@@ -105,14 +105,6 @@ function filesNamedBy(
   ]);
 }
 
-/** The field of a member that names a file; `undefined`: it does not name it. */
-function fieldOfFile(member: MachineConfigInput, path: string): string | undefined {
-  const ignition = ignitionOf(member);
-  const index =
-    ignition?.verdict === "valid" ? (ignition.config.storage?.files ?? []).findIndex((file) => file.path === path) : -1;
-  return index < 0 ? undefined : `spec.config.storage.files[${index}]`;
-}
-
 /**
  * Renders a pool as `renderPool` does, and refuses what no machine can have, and changes that machines with the pool's
  * current config cannot follow: those that the reference refuses while it renders, with the member to blame. The pool
@@ -134,12 +126,12 @@ export function renderForPool(
   if (current === undefined) return result;
   const found = irreconcilableBetween(current, result.config, overrides).filter(({ rule }) => rule === "reference");
   if (found.length === 0) return result;
+  const fileOwner = fileOwners(result, inputs.members);
   const refusals = found.map(({ field, reason, remedy }): RenderRefusal => {
     const file = fileAt(result.config, field);
-    const owner = file === undefined ? undefined : ownerOfFile(result, file.path);
-    const member = owner ?? culpritOf(inputs, current, overrides, field, reason);
-    const given = inputs.members.find(({ metadata }) => metadata.name === owner);
-    const own = file === undefined || given === undefined ? undefined : fieldOfFile(given, file.path);
+    const owner = file === undefined ? undefined : fileOwner(file.path);
+    const member = owner?.member ?? culpritOf(inputs, current, overrides, field, reason);
+    const own = owner?.field;
     const gone = member === undefined ? membersGone(inputs) : [];
     if (gone.length > 0) return withoutThem(gone, { field, reason });
     return {
@@ -188,9 +180,28 @@ function fileAt(
   return path === undefined ? undefined : { path, rest };
 }
 
-/** The member that brings a file. */
-const ownerOfFile = ({ origins }: Rendered, path: string): string | undefined =>
-  origins.find(({ kind, name }) => kind === "file" && name === path)?.from;
+/** The member that brings a file, and its field there. */
+interface FileOwner {
+  readonly member: string;
+  readonly field: string | undefined;
+}
+
+/** Who brings each file of a rendered config. What is looked up is read once, and not for each file. */
+function fileOwners({ origins }: Rendered, members: RenderInputs["members"]): (path: string) => FileOwner | undefined {
+  const owners = new Map(origins.flatMap(({ kind, name, from }) => (kind === "file" ? [[name, from] as const] : [])));
+  const byName = new Map(members.map((member) => [member.metadata.name, member]));
+  const fieldsOf = new Map<string, ReadonlyMap<string, { readonly path: string }>>();
+  const fieldsBy = (name: string) => {
+    const member = byName.get(name);
+    const fields = fieldsOf.get(name) ?? new Map(member === undefined ? [] : filesNamedBy(member));
+    fieldsOf.set(name, fields);
+    return fields;
+  };
+  return (path) => {
+    const member = owners.get(path);
+    return member === undefined ? undefined : { member, field: fieldsBy(member).get(path)?.path };
+  };
+}
 
 /** A reason that names the file instead of the rendered config, which nobody wrote. */
 function aboutFile(reason: string, path: string | undefined, rendered: string): string {

@@ -1,7 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { annotations, labels } from "../../api/names.ts";
-import { type RenderInputs, maxRenderedBytes, renderPool } from "./render-pool.ts";
+import { type RenderInputs, renderPool } from "./render-pool.ts";
+import { maxRenderedBytes, mostMerged } from "./too-large-together.ts";
 import { inMergeOrder } from "../config/merge-fields.ts";
 import { renderedName } from "./rendered-name.ts";
 import type { MachineConfigInput } from "../config/validate-machine-config.ts";
@@ -174,6 +175,35 @@ describe("renderPool", () => {
     ],
   ] as const)("%s is refused [render-pool-1]", ([, members, more, refusal]) => {
     expect(refusals(inputs("worker", members, more as Partial<RenderInputs>))).toMatchObject([refusal]);
+  });
+
+  test("members that are too large together are refused before they are merged [render-pool-8]", () => {
+    const many = (letter: string) =>
+      Array.from({ length: 20_000 }, (_, i) => ({ path: `/etc/${letter}/f${i}`, contents: { source: "data:,a" } }));
+    const large = Array.from({ length: 25 }, (_, k) =>
+      mc(`50-${k}`, { config: { ignition: { version: "3.4.0" }, storage: { files: many(`k${k}`) } } }),
+    );
+    const larger = mc("40-x", { config: fileConfig("/a", "x".repeat(maxRenderedBytes)) });
+    const began = process.cpuUsage();
+    const [refusal, ...others] = refusals(inputs("worker", [mc("a"), ...large, larger]));
+    expect(process.cpuUsage(began).user / 1e6).toBeLessThan(1);
+    expect(others).toEqual([]);
+    expect(refusal).toMatchObject({ code: "TooLarge", member: "40-x" });
+    expect(refusal?.reason).toMatch(
+      /^the MachineConfigs of the pool have \d{8} characters of JSON together, of which 6291456 are merged, and the API server's store takes 1572864 bytes of the rendered config: the largest are 40-x with \d{7}, 50-\d+ with \d{7}, 50-\d+ with \d{7}$/,
+    );
+  });
+
+  test("members that replace each other's files may have more together than the store takes [render-pool-9]", () => {
+    const text = "x".repeat(1_400_000);
+    const members = ["a", "b", "c", "d"].map((name) => mc(name, { config: fileConfig("/a", `${name}${text}`) }));
+    const total = members.reduce((sum, member) => sum + JSON.stringify(member.spec).length, 0);
+    expect(total).toBeGreaterThan(mostMerged * 0.85);
+    expect(total).toBeLessThan(mostMerged);
+    const { storage } = rendered(inputs("worker", members)).config.spec.config as {
+      readonly storage: { readonly files: readonly { readonly contents: { readonly source: string } }[] };
+    };
+    expect(storage.files.map(({ contents: { source } }) => source.slice(0, 8))).toEqual(["data:,dx"]);
   });
 
   test("unknown fields that nest without end are neither rendered nor walked", () => {

@@ -13,6 +13,7 @@ import {
   inMergeOrder,
   originsOfFields,
 } from "../config/merge-fields.ts";
+import { maxRenderedBytes, tooLargeTogether } from "./too-large-together.ts";
 import type { UnknownStream } from "./os-streams.ts";
 import { renderedName } from "./rendered-name.ts";
 import {
@@ -111,9 +112,8 @@ export type RenderedSpec = Required<NonNullable<MachineConfig["spec"]>> & {
   config: Record<string, unknown>;
 };
 
-/** Bytes of JSON that etcd takes in one request by default. */
-export const maxRenderedBytes = 1_572_864;
 const worthWarningBytes = (maxRenderedBytes * 4) / 5;
+const tooLargeRemedy = "use fewer or smaller MachineConfigs; lists of registry mirrors are often the largest part";
 
 const encoderLength = (text: string): number => {
   let extra = 0;
@@ -136,6 +136,9 @@ const encoderLength = (text: string): number => {
  */
 export function renderPool(inputs: RenderInputs): RenderResult {
   const members = inMergeOrder(inputs.members);
+  const tooLarge = tooLargeTogether(members);
+  if (tooLarge !== undefined)
+    return { verdict: "refused", refusals: [{ code: "TooLarge", ...tooLarge, remedy: tooLargeRemedy }] };
   const refusals = [...refusalsOfMembers(members, inputs)];
   if (refusals.length > 0) return { verdict: "refused", refusals };
 
@@ -156,7 +159,7 @@ export function renderPool(inputs: RenderInputs): RenderResult {
       code: "TooLarge",
       reason: `the rendered config would have ${sizeBytes} bytes of JSON, and the API server's store takes ${maxRenderedBytes}`,
       ...largestMember(members),
-      remedy: "use fewer or smaller MachineConfigs; lists of registry mirrors are often the largest part",
+      remedy: tooLargeRemedy,
     });
   }
 
