@@ -3,7 +3,7 @@ import { type Harness, updatedPool } from "../../test/support/control-plane-harn
 import { type Pod, kubernetes } from "../api/foreign/kubernetes.ts";
 import { MachineConfigNode } from "../api/kinds/machine-config-node.ts";
 import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
-import { annotations, labels, machineConfigNodeConditions } from "../api/names.ts";
+import { annotations, buildNamespace, labels, machineConfigNodeConditions } from "../api/names.ts";
 import { conditionOf } from "../api/schema/object.ts";
 import { drainSkipped } from "../core/pool/drain-step.ts";
 import type { HttpRequest } from "../ports/http.ts";
@@ -23,7 +23,7 @@ async function run(harness: Harness, ...pods: readonly Pod[]): Promise<void> {
       await harness.kube.create(kubernetes.Pod, each);
       await harness.kube.patch(
         kubernetes.Pod,
-        { name: each.metadata.name, namespace: "default" },
+        { name: each.metadata.name, namespace: each.metadata.namespace ?? "" },
         { type: "merge", body: running },
         { subresource: "status" },
       );
@@ -74,8 +74,8 @@ const drained = async (harness: Harness, node = "w0") =>
     (await harness.act(() => harness.kube.get(MachineConfigNode, { name: node })))?.status?.conditions,
     machineConfigNodeConditions.drained,
   );
-const exists = async (harness: Harness, name: string) =>
-  (await harness.act(() => harness.kube.get(kubernetes.Pod, { name, namespace: "default" }))) !== undefined;
+const exists = async (harness: Harness, name: string, namespace = "default") =>
+  (await harness.act(() => harness.kube.get(kubernetes.Pod, { name, namespace }))) !== undefined;
 const policy = (harness: Harness, said: Readonly<Record<string, string>>) =>
   harness.act(() =>
     harness.kube.patch(
@@ -484,22 +484,36 @@ describe("drain", () => {
   });
 });
 
-test("a pod that builds an OS image gets ten minutes to finish; all other pods leave meanwhile [drain-controller-19]", async () => {
+test("a pod that builds an OS image gets ten minutes to finish; all other pods leave meanwhile, also those that are labelled so elsewhere [drain-controller-19]", async () => {
   const { harness } = await updatedPool(["w0"]);
-  const build = { metadata: { labels: { [labels.ephemeralBuildObject]: "" } } };
+  const label = { labels: { [labels.ephemeralBuildObject]: "" } };
+  const build = { metadata: { namespace: buildNamespace, ...label } };
+  const builds = (name: string) => exists(harness, name, buildNamespace);
+  await harness.act(() =>
+    harness.kube.create(kubernetes.Namespace, {
+      apiVersion: "v1",
+      kind: "Namespace",
+      metadata: { name: buildNamespace },
+    }),
+  );
   await run(harness, pod("web-1", "w0", "web"), pod("build-1", "w0", "build", build));
+  await run(harness, pod("lookalike", "w0", "build", { metadata: label }));
   await harness.pass(500);
   await ask(harness, "drain-x");
   await harness.pass(60_000);
-  expect([await exists(harness, "web-1"), await exists(harness, "build-1")]).toEqual([false, true]);
+  expect(await Promise.all([exists(harness, "web-1"), exists(harness, "lookalike"), builds("build-1")])).toEqual([
+    false,
+    false,
+    true,
+  ]);
   expect((await drained(harness))?.message).toContain(
-    "pod default/build-1 (it builds an OS image, which is waited for, ten minutes at most)",
+    `pod ${buildNamespace}/build-1 (it builds an OS image, which is waited for, ten minutes at most)`,
   );
   expect(await applied(harness)).toBeUndefined();
   await harness.act(() =>
     harness.kube.patch(
       kubernetes.Pod,
-      { name: "build-1", namespace: "default" },
+      { name: "build-1", namespace: buildNamespace },
       { type: "merge", body: { status: { phase: "Succeeded" } } },
       { subresource: "status" },
     ),
@@ -512,9 +526,9 @@ test("a pod that builds an OS image gets ten minutes to finish; all other pods l
   await run(harness, pod("build-2", "w0", "build", build));
   await ask(harness, "drain-y");
   await harness.pass(540_000);
-  expect(await exists(harness, "build-2")).toBe(true);
+  expect(await builds("build-2")).toBe(true);
   await harness.pass(150_000);
-  expect(await exists(harness, "build-2")).toBe(false);
+  expect(await builds("build-2")).toBe(false);
   expect(await applied(harness)).toBe("drain-y");
 });
 
@@ -569,5 +583,69 @@ describe("a machine that asks for drains without end", () => {
       await harness.pass(10_000);
     }
     expect(linesOf(harness).filter(({ reason }) => reason === "PodsBlocked")).toHaveLength(1);
+  });
+});
+
+describe("disruption budgets of a tenant that change without end", () => {
+  const change = (harness: Harness, app: string, turn: number) =>
+    harness.act(() =>
+      harness.kube.patch(
+        kubernetes.PodDisruptionBudget,
+        { name: `keep-${app}`, namespace: "default" },
+        { type: "merge", body: { spec: { minAvailable: 2 + (turn % 2) } } },
+      ),
+    );
+  const remove = (harness: Harness, app: string) =>
+    harness.act(() =>
+      harness.kube.delete(kubernetes.PodDisruptionBudget, { name: `keep-${app}`, namespace: "default" }),
+    );
+
+  test("have the pods that they cover evicted every five seconds, and others no more often [drain-controller-23]", async () => {
+    const { harness } = await updatedPool(["w0", "w1"]);
+    await run(harness, pod("web-1", "w0", "web"), pod("db-1", "w1", "db"));
+    for (const app of ["web", "db"]) await keep(harness, app);
+    const heard = overhear(harness, ({ method, target }) =>
+      method === "POST" ? /\/pods\/(\w+)-1\/eviction/.exec(target)?.[1] : undefined,
+    );
+    for (const node of ["w0", "w1"]) await ask(harness, "drain-x", node);
+    await harness.pass(7000);
+    heard.length = 0;
+    for (let turn = 0; turn < 80; turn += 1) {
+      await change(harness, "web", turn);
+      await harness.pass(250);
+    }
+    const count = (app: string) => heard.filter((each) => each === app).length;
+    expect([count("web") <= 6, count("db") <= 5]).toEqual([true, true]);
+    await remove(harness, "web");
+    await harness.pass(5500);
+    expect([await applied(harness, "w0"), await applied(harness, "w1")]).toEqual(["drain-x", undefined]);
+  });
+
+  test("hold a late drain no longer than that once one gives way [drain-controller-24]", async () => {
+    const harness = await withPod();
+    await policy(harness, { [annotations.drainDeadlineSeconds]: "10" });
+    await keep(harness, "web");
+    await ask(harness, "drain-x");
+    await harness.pass(47_000);
+    expect(await drained(harness)).toMatchObject({ reason: "DrainDeadlineExceeded" });
+    await change(harness, "web", 1);
+    await harness.pass(1000);
+    await remove(harness, "web");
+    await harness.pass(2000);
+    expect(await applied(harness)).toBeUndefined();
+    await harness.pass(6000);
+    expect(await applied(harness)).toBe("drain-x");
+  });
+
+  test("are described as the API server does where a namespace has too many of them [drain-controller-25]", async () => {
+    const harness = await withPod();
+    for (let index = 0; index < 101; index += 1) await keep(harness, `x${index}`);
+    await keep(harness, "web");
+    await ask(harness, "drain-x");
+    await harness.pass(20_000);
+    expect((await drained(harness))?.message).toMatch(/blocked: pod default\/web-1 \(.*keep-web needs 2 healthy pods/);
+    await remove(harness, "web");
+    await harness.pass(6000);
+    expect(await applied(harness)).toBe("drain-x");
   });
 });

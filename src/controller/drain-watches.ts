@@ -1,22 +1,25 @@
 import { type Pod, type PodDisruptionBudget, kubernetes } from "../api/foreign/kubernetes.ts";
-import { trimBudget } from "../core/pool/disruption-budgets.ts";
+import { type KnownBudgets, mostComparedBudgets, namespaceOf, trimBudget } from "../core/pool/disruption-budgets.ts";
 import type { DrainMemory } from "../core/pool/drain-decision.ts";
 import { trimPod } from "../core/pool/plan-drain.ts";
 import type { Context } from "../kube/controller.ts";
 import { WatchesOnDemand } from "../kube/watches-on-demand.ts";
+import { BudgetWakes } from "./budget-wakes.ts";
 
 /** Nodes whose pods are watched at once; the pods of further nodes are polled. */
 const mostWatchedNodes = 64;
 const allBudgets = "all";
+/** Disruption budgets that are kept: of a namespace no more than are compared. */
+const budgetRoom = { shareOf: namespaceOf, each: mostComparedBudgets, inAll: 10_000 };
 
 /** What the process has of the drains under way: their watches, and what it remembers of each. */
 export interface DrainWatches {
   /** Pods, node by node. */
   readonly pods: WatchesOnDemand<Pod>;
-  /** All disruption budgets, while one blocks. */
+  /** Disruption budgets of all namespaces, while one blocks. */
   readonly budgets: WatchesOnDemand<PodDisruptionBudget>;
-  /** Nodes that a budget blocks. */
-  readonly blocked: Set<string>;
+  /** Nodes that a budget blocks, and when its changes wake them. */
+  readonly wakes: BudgetWakes;
   readonly memories: Map<string, DrainMemory>;
 }
 
@@ -25,7 +28,8 @@ export function drainWatches(
   add: (node: string) => void,
   { kube, clock, random, log, signal }: Omit<Context, "caches">,
 ): DrainWatches {
-  const blocked = new Set<string>();
+  const wakes = new BudgetWakes(clock, add);
+  signal.addEventListener("abort", () => wakes.end(), { once: true });
   const ports = { kube, clock, random, log, signal };
   return {
     pods: new WatchesOnDemand({
@@ -40,30 +44,40 @@ export function drainWatches(
       resource: kubernetes.PodDisruptionBudget,
       keep: trimBudget,
       most: 1,
-      onChange: () => blocked.forEach((node) => add(node)),
+      room: budgetRoom,
+      onChange: (_id, change) => (change === undefined ? wakes.changedAny() : wakes.changed(change)),
     }),
-    blocked,
+    wakes,
     memories: new Map(),
   };
 }
 
-/** Continues the drain of a node as soon as a pod leaves, or a blocking budget changes. */
-export function watchDrain(name: string, byBudget: boolean, { pods, budgets, blocked }: DrainWatches): void {
+/**
+ * Continues the drain of a node as soon as a pod leaves, or a budget changes that blocks one of `byBudgets`.
+ */
+export function watchDrain(name: string, byBudgets: readonly Pod[], { pods, budgets, wakes }: DrainWatches): void {
   pods.open(name, { fieldSelector: `spec.nodeName=${name}` });
-  if (byBudget) {
-    blocked.add(name);
+  if (byBudgets.length > 0) {
+    wakes.block(name, byBudgets);
     budgets.open(allBudgets, {});
-  } else blocked.delete(name);
+  } else wakes.forget(name);
 }
 
-/** The budgets as they are watched; `undefined` while they are not. */
-export const watchedBudgets = ({ budgets }: DrainWatches): readonly PodDisruptionBudget[] | undefined =>
-  budgets.objects(allBudgets);
+/** The budgets of some namespaces as they are watched; `undefined` while they are not. */
+export function watchedBudgets(namespaces: readonly string[], { budgets }: DrainWatches): KnownBudgets | undefined {
+  const known = new Map<string, readonly PodDisruptionBudget[] | "tooMany">();
+  for (const namespace of namespaces) {
+    const share = budgets.share(allBudgets, namespace);
+    if (share === undefined) return undefined;
+    known.set(namespace, share === "incomplete" ? "tooMany" : share);
+  }
+  return known;
+}
 
 /** Nothing needs to watch this node any more. */
-export function restDrain(name: string, { pods, budgets, blocked, memories }: DrainWatches): void {
+export function restDrain(name: string, { pods, budgets, wakes, memories }: DrainWatches): void {
   pods.close(name);
   memories.delete(name);
-  blocked.delete(name);
-  if (blocked.size === 0) budgets.close(allBudgets);
+  wakes.forget(name);
+  if (wakes.isEmpty) budgets.close(allBudgets);
 }

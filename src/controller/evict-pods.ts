@@ -1,5 +1,11 @@
-import { type Pod, type PodDisruptionBudget, kubernetes } from "../api/foreign/kubernetes.ts";
-import { trimBudget } from "../core/pool/disruption-budgets.ts";
+import { type Pod, kubernetes } from "../api/foreign/kubernetes.ts";
+import {
+  type KnownBudgets,
+  knownBudgets,
+  mostComparedBudgets,
+  namespaceOf,
+  trimBudget,
+} from "../core/pool/disruption-budgets.ts";
 import type { AskedPod, DrainForecast } from "../core/pool/drain-decision.ts";
 import { type BlockedPod, planDrain, trimPod } from "../core/pool/plan-drain.ts";
 import type { Context } from "../kube/controller.ts";
@@ -14,17 +20,18 @@ export const podsOn = async (name: string, { kube, signal }: Context): Promise<r
   (await kube.list(kubernetes.Pod, { fieldSelector: `spec.nodeName=${name}` }, { signal, keep: trimPod })).items;
 
 /** The budgets of the namespaces of some pods, as the server has them now. */
-export async function budgetsFor(
-  blocked: readonly BlockedPod[],
-  { kube, signal }: Context,
-): Promise<readonly PodDisruptionBudget[]> {
-  const namespaces = [...new Set(blocked.flatMap(({ pod }) => pod.metadata.namespace ?? []))].sort();
-  return (
-    await eachAtOnce(namespaces, requestsAtOnce, (namespace) =>
-      kube.list(kubernetes.PodDisruptionBudget, { namespace }, { signal, keep: trimBudget }),
-    )
-  ).flatMap(({ items }) => items);
+export async function budgetsFor(blocked: readonly BlockedPod[], { kube, signal }: Context): Promise<KnownBudgets> {
+  // One more than are compared shows that there are too many.
+  const most = mostComparedBudgets + 1;
+  const lists = await eachAtOnce(namespacesOf(blocked), requestsAtOnce, (namespace) =>
+    kube.list(kubernetes.PodDisruptionBudget, { namespace }, { signal, keep: trimBudget, most }),
+  );
+  return knownBudgets(lists.flatMap(({ items }) => items));
 }
+
+/** The namespaces of some blocked pods. */
+export const namespacesOf = (blocked: readonly BlockedPod[]): readonly string[] =>
+  [...new Set(blocked.map(({ pod }) => namespaceOf(pod)))].sort();
 
 /** Finds out by a dry run which pods would be evicted. A failed prediction blocks nothing. */
 export async function foresee(name: string, context: Context): Promise<DrainForecast | undefined> {

@@ -5,7 +5,7 @@ import { drainBegan, drainStep } from "../core/pool/drain-step.ts";
 import type { Context } from "../kube/controller.ts";
 import { type Outcome, done, stalled, waiting } from "../kube/outcome.ts";
 import { type DrainWatches, restDrain, watchDrain, watchedBudgets } from "./drain-watches.ts";
-import { budgetsFor, deletePod, evictEach, foresee, podsOn } from "./evict-pods.ts";
+import { budgetsFor, deletePod, evictEach, foresee, namespacesOf, podsOn } from "./evict-pods.ts";
 import {
   reportBeginning,
   reportCordon,
@@ -47,7 +47,7 @@ export async function performDrain(decision: DrainDecision, pass: DrainPass, act
     case "cordon":
       return cordon(decision, pass, acts);
     case "watch":
-      watchDrain(name, decision.budgets, watches);
+      watchDrain(name, decision.byBudgets, watches);
       return { ...pass, isWatched: true };
     case "begin":
       return begin(decision, pass, acts);
@@ -95,7 +95,10 @@ async function readBudgets(
   pass: DrainPass,
   { watches, context }: DrainActs,
 ): Promise<DrainPass> {
-  return { ...pass, budgets: { askedAt, objects: watchedBudgets(watches) ?? (await budgetsFor(of, context)) } };
+  return {
+    ...pass,
+    budgets: { askedAt, known: watchedBudgets(namespacesOf(of), watches) ?? (await budgetsFor(of, context)) },
+  };
 }
 
 async function cordon(

@@ -229,6 +229,17 @@ test("objects of tenants and nodes that fill whole pages are read in smaller one
   expect(sent).toBeLessThan(2.5 * 500 * large.length);
 });
 
+test("a list of the first so many objects reads no further pages, and leaves out what is not kept [kube-client-most-1]", async () => {
+  const items = (turn: number) => [1, 2, 3].map((each) => ({ metadata: { name: `${turn}-${each}` } }));
+  const { kube, asked, outcomeOf } = clientOf((_, turn) =>
+    answer(200, { metadata: { resourceVersion: "5", continue: "more" }, items: items(turn) }),
+  );
+  const keep = (object: ConfigMap) => (object.metadata.name.endsWith("2") ? undefined : object);
+  const outcome = await outcomeOf(kube.list(kubernetes.ConfigMap, {}, { most: 3, keep }));
+  expect("value" in outcome && outcome.value.items.map(({ metadata }) => metadata.name)).toEqual(["1-1", "1-3", "2-1"]);
+  expect(asked).toHaveLength(2);
+});
+
 test("a list of metadata asks for nothing else, in pages of some MiB, and its items keep their kind [kube-client-metadata-1]", async () => {
   const large = "x".repeat(40_000);
   const limits: number[] = [];

@@ -30,8 +30,9 @@ export interface Selection {
 }
 
 interface ListOptions<T> {
-  readonly keep?: (object: T) => T;
+  readonly keep?: (object: T) => T | undefined;
   readonly metadataOnly?: boolean;
+  readonly most?: number;
 }
 
 export interface ListResult<T> {
@@ -83,8 +84,10 @@ export interface KubeClient {
   /**
    * Follows `continue` to the end. What clients write into their objects is read in pages of bounded size.
    *
-   * @param options `keep` transforms each object as soon as its page is read, so that no more than that is in memory.
-   *   `metadataOnly`: the server leaves all of each object away but its metadata.
+   * @param options `keep` transforms each object as soon as its page is read, so that no more than that is in memory;
+   *   `undefined` leaves it out.
+   *   `metadataOnly`: the server leaves all of each object away but its metadata. `most`: the list ends with so many
+   *   objects, and further pages are not read.
    */
   list<T extends KubeObject>(
     resource: Resource<T>,
@@ -374,7 +377,12 @@ class HttpKubeClient implements KubeClient {
   async list<T extends KubeObject>(
     resource: Resource<T>,
     selection: Selection = {},
-    { keep = (object: T) => object, metadataOnly = false, ...given }: RequestOptions & ListOptions<T> = {},
+    {
+      keep = (object: T): T | undefined => object,
+      metadataOnly = false,
+      most: mostItems = Number.POSITIVE_INFINITY,
+      ...given
+    }: RequestOptions & ListOptions<T> = {},
   ): Promise<ListResult<T>> {
     const accept = metadataOnly ? { accept: `${metadataListType},${jsonType}` } : {};
     const mostBytes = metadataOnly ? mostMetadataBytes : mostPageBytes;
@@ -410,11 +418,14 @@ class HttpKubeClient implements KubeClient {
         if (metadataOnly) Object.assign(item, { apiVersion: resource.apiVersion, kind: resource.kind });
         item.apiVersion ??= resource.apiVersion;
         item.kind ??= resource.kind;
-        items.push(keep(item));
+        const kept = keep(item);
+        if (kept !== undefined) items.push(kept);
       }
       if (limit !== undefined) limit = Math.min(pageSize, 2 * limit);
       next = page.metadata.continue;
-      if (next === undefined || next === "") return { items, resourceVersion: page.metadata.resourceVersion };
+      const { resourceVersion } = page.metadata;
+      if (items.length >= mostItems) return { items: items.slice(0, mostItems), resourceVersion };
+      if (next === undefined || next === "") return { items, resourceVersion };
     }
   }
 

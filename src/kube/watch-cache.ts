@@ -2,6 +2,7 @@ import { type KubeObject, type Resource, keyOf } from "../api/schema/object.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Logger } from "../ports/logger.ts";
 import { type Random, backedOff } from "../ports/random.ts";
+import { CacheRoom, type RoomOptions } from "./cache-room.ts";
 import type { KubeClient, Selection } from "./kube-client.ts";
 import { isExpired, isForbidden, isNotFound, retryAfterMs } from "./kube-error.ts";
 
@@ -9,8 +10,10 @@ export interface ObjectChange<T> {
   readonly key: string;
   /** `undefined`: the object is new to the cache. */
   readonly before: T | undefined;
-  /** `undefined`: the object was deleted. */
+  /** `undefined`: the object was deleted, or a cache with too little room lets go of it. */
   readonly after: T | undefined;
+  /** The cache has no room for the object: its other state is unknown, and not absent. */
+  readonly isKept?: false;
 }
 
 export interface WatchCacheOptions<T extends KubeObject> {
@@ -28,6 +31,8 @@ export interface WatchCacheOptions<T extends KubeObject> {
   readonly mayBeForbidden?: boolean;
   /** Index name → the values under which an object is found. */
   readonly indexes?: Readonly<Record<string, (object: T) => readonly string[]>>;
+  /** Absent: every object is kept. Changes of those that are not kept are delivered, too. */
+  readonly room?: RoomOptions<T>;
 }
 
 /** A watch without any event for this long is considered dead: servers send bookmarks about once a minute. */
@@ -59,6 +64,7 @@ export class WatchCache<T extends KubeObject> {
   readonly #objects = new Map<string, T>();
   readonly #indexes = new Map<string, Map<string, Set<string>>>();
   readonly #listeners = new Set<(change: ObjectChange<T>) => void>();
+  #room: CacheRoom<T> | undefined;
   #synced = false;
   #onSynced: () => void = () => undefined;
   /** Resolves when the first list is in. */
@@ -74,6 +80,12 @@ export class WatchCache<T extends KubeObject> {
       this.#onSynced = resolve;
     });
     for (const name of Object.keys(options.indexes ?? {})) this.#indexes.set(name, new Map());
+    this.#room = this.#emptyRoom();
+  }
+
+  #emptyRoom(): CacheRoom<T> | undefined {
+    const { room } = this.#options;
+    return room === undefined ? undefined : new CacheRoom(room);
   }
 
   get(key: string): T | undefined {
@@ -93,6 +105,12 @@ export class WatchCache<T extends KubeObject> {
     const keys = this.#indexes.get(index)?.get(value);
     if (keys === undefined) return [];
     return [...keys].flatMap((key) => this.#objects.get(key) ?? []);
+  }
+
+  /** The objects of one share of the room, which must be declared; `incomplete`: there are more than it keeps. */
+  share(name: string): readonly T[] | "incomplete" {
+    const keys = this.#room?.keysOf(name);
+    return keys === undefined ? "incomplete" : [...keys].flatMap((key) => this.#objects.get(key) ?? []);
   }
 
   /** Subscribes to all later changes; called after the cache is updated. Returns the function that unsubscribes. */
@@ -152,10 +170,17 @@ export class WatchCache<T extends KubeObject> {
   }
 
   async #relist(signal: AbortSignal): Promise<string> {
+    const room = this.#emptyRoom();
     const { items, resourceVersion } = await this.#options.kube.list(this.resource, this.#options.selection, {
       signal,
-      keep: this.#keep,
+      keep: (object) => {
+        if (room?.admit(keyOf(object), object) !== false) return this.#keep(object);
+        // It may have changed since the last watch ended.
+        if (this.#synced) this.#notifyUnkept(object, "after");
+        return undefined;
+      },
     });
+    this.#room = room;
     this.#heardAt = this.#options.clock.monotonic();
     this.#replace(items);
     return resourceVersion;
@@ -197,7 +222,7 @@ export class WatchCache<T extends KubeObject> {
       )) {
         this.#heardAt = clock.monotonic();
         rearm();
-        if (event.type === "DELETED") this.#drop(keyOf(event.object));
+        if (event.type === "DELETED") this.#drop(keyOf(event.object), event.object);
         else if (event.type !== "BOOKMARK") this.#put(event.object, this.#keep);
         yield event.object.metadata.resourceVersion ?? resourceVersion;
       }
@@ -216,6 +241,7 @@ export class WatchCache<T extends KubeObject> {
       before.metadata.uid === object.metadata.uid
     )
       return;
+    if (this.#room?.admit(key, object) === false) return this.#notifyUnkept(object, "after");
     const after = keep(object);
     this.#unindex(key, before);
     this.#objects.set(key, after);
@@ -223,16 +249,25 @@ export class WatchCache<T extends KubeObject> {
     this.#notify({ key, before, after });
   }
 
-  #drop(key: string): void {
+  #drop(key: string, object?: T): void {
     const before = this.#objects.get(key);
-    if (before === undefined) return;
+    if (before === undefined) {
+      if (object !== undefined && this.#room !== undefined) this.#notifyUnkept(object, "before");
+      return;
+    }
     this.#unindex(key, before);
     this.#objects.delete(key);
+    this.#room?.leave(key, before);
     this.#notify({ key, before, after: undefined });
   }
 
   #notify(change: ObjectChange<T>): void {
     for (const listener of this.#listeners) listener(change);
+  }
+
+  #notifyUnkept(object: T, state: "before" | "after"): void {
+    const unknown = { before: undefined, after: undefined };
+    this.#notify({ key: keyOf(object), ...unknown, [state]: this.#keep(object), isKept: false });
   }
 
   #index(key: string, object: T): void {

@@ -3,6 +3,8 @@ import { Kernel } from "../../test/simulation/kernel.ts";
 import { inProcessCluster } from "../../test/simulation/in-process-cluster.ts";
 import { type ConfigMap, kubernetes } from "../api/foreign/kubernetes.ts";
 import { silentLogger } from "../ports/logger.ts";
+import type { RoomOptions } from "./cache-room.ts";
+import type { ObjectChange } from "./watch-cache.ts";
 import { WatchesOnDemand } from "./watches-on-demand.ts";
 
 const configMap = (name: string, namespace: string): ConfigMap => ({
@@ -12,7 +14,7 @@ const configMap = (name: string, namespace: string): ConfigMap => ({
   data: { large: "x" },
 });
 
-async function harness({ most = 2 } = {}) {
+async function harness({ most = 2, room }: { readonly most?: number; readonly room?: RoomOptions<ConfigMap> } = {}) {
   const kernel = new Kernel(5);
   const cluster = await kernel.complete(inProcessCluster(kernel), 60_000);
   const act = <T>(work: () => Promise<T>) => kernel.complete(work(), 60_000);
@@ -26,6 +28,7 @@ async function harness({ most = 2 } = {}) {
     return cluster.transport(request, signal);
   });
   let changed: string[] = [];
+  const changes: ObjectChange<ConfigMap>[] = [];
   const ending = new AbortController();
   const watches = new WatchesOnDemand({
     kube,
@@ -34,9 +37,13 @@ async function harness({ most = 2 } = {}) {
     random: kernel.random,
     log: silentLogger,
     most,
+    ...(room === undefined ? {} : { room }),
     signal: ending.signal,
     keep: ({ data: _, ...rest }) => rest,
-    onChange: (id) => void changed.push(id),
+    onChange: (id, change) => {
+      changed.push(id);
+      if (change !== undefined) changes.push(change);
+    },
   });
   const pass = (ms: number) => kernel.run({ until: () => false, maxMs: ms });
   const create = (name: string, namespace: string) =>
@@ -52,7 +59,9 @@ async function harness({ most = 2 } = {}) {
       ?.map(({ metadata }) => metadata.name)
       .filter((name) => name !== "kube-root-ca.crt")
       .sort();
-  return { watches, ending, pass, create, took, names };
+  const remove = (name: string, namespace: string) =>
+    act(() => cluster.kube.delete(kubernetes.ConfigMap, { name, namespace }));
+  return { watches, ending, pass, create, remove, took, names, changes };
 }
 
 test("a part is watched from when it is opened until it is closed, and only what is kept of it is held", async () => {
@@ -100,4 +109,49 @@ test("all of them end with their process", async () => {
   await create("one", "a");
   await pass(3_600_000);
   expect(took()).toEqual({ changed: [], requests: 0 });
+});
+
+test("of each namespace and in all no more are kept than there is room for; what happens to others is news [watches-on-demand-1]", async () => {
+  const shareOf = ({ metadata }: ConfigMap) => metadata.namespace ?? "";
+  const { watches, pass, create, remove, changes } = await harness({ room: { shareOf, each: 2, inAll: 5 } });
+  const labelSelector = "!kubernetes.io/description";
+  for (const name of ["1", "2"]) await create(name, "a");
+  await create("1", "b");
+  watches.open("all", { labelSelector });
+  expect(watches.share("all", "b")).toBeUndefined();
+  await pass(1000);
+  const names = (namespace: string) => {
+    const share = watches.share("all", namespace);
+    return share === "incomplete" ? share : share?.map(({ metadata }) => metadata.name).sort();
+  };
+  const seen = () =>
+    changes
+      .splice(0)
+      .map(({ before, after, isKept }) =>
+        [before, after, isKept].map((each) => (each === undefined || each === false ? each : each.metadata.name)),
+      );
+  expect([names("a"), names("b"), names("c")]).toEqual([["1", "2"], ["1"], []]);
+  expect(seen()).toEqual([]);
+  await create("3", "a");
+  await pass(1000);
+  expect([names("a"), names("b"), watches.objects("all")?.length]).toEqual(["incomplete", ["1"], 3]);
+  expect(seen()).toEqual([[undefined, "3", false]]);
+  await remove("3", "a");
+  await remove("1", "a");
+  await pass(1000);
+  expect(seen()).toEqual([
+    ["3", undefined, false],
+    ["1", undefined, undefined],
+  ]);
+  // What the namespace has besides is known again with the next list.
+  expect(names("a")).toBe("incomplete");
+  watches.close("all");
+  watches.open("all", { labelSelector });
+  await pass(1000);
+  expect(names("a")).toEqual(["2"]);
+  for (const name of ["1", "2", "3"]) await create(name, "c");
+  await create("1", "default");
+  await create("2", "default");
+  await pass(1000);
+  expect([names("c"), names("default"), watches.objects("all")?.length]).toEqual(["incomplete", "incomplete", 5]);
 });

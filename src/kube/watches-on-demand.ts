@@ -3,7 +3,8 @@ import type { Clock } from "../ports/clock.ts";
 import type { Logger } from "../ports/logger.ts";
 import type { Random } from "../ports/random.ts";
 import type { KubeClient, Selection } from "./kube-client.ts";
-import { WatchCache } from "./watch-cache.ts";
+import type { RoomOptions } from "./cache-room.ts";
+import { type ObjectChange, WatchCache } from "./watch-cache.ts";
 
 export interface WatchesOnDemandOptions<T extends KubeObject> {
   readonly kube: KubeClient;
@@ -14,8 +15,10 @@ export interface WatchesOnDemandOptions<T extends KubeObject> {
   readonly keep?: (object: T) => T;
   /** Concurrent watches; callers beyond this limit have to poll. */
   readonly most: number;
-  /** Called after the first list of a watch, and after every later change. */
-  readonly onChange: (id: string) => void;
+  /** Objects of one watch that are kept at most; absent: all. */
+  readonly room?: RoomOptions<T>;
+  /** Called after the first list of a watch, and, with the change, after every later one. */
+  readonly onChange: (id: string, change?: ObjectChange<T>) => void;
   /** Ends all watches. */
   readonly signal: AbortSignal;
 }
@@ -33,7 +36,7 @@ export class WatchesOnDemand<T extends KubeObject> {
 
   /** Starts the watch of this id unless it runs already or the limit is reached. */
   open(id: string, selection: Selection): void {
-    const { kube, resource, clock, random, log, keep, most, onChange, signal } = this.#options;
+    const { kube, resource, clock, random, log, keep, room, most, onChange, signal } = this.#options;
     if (signal.aborted || this.#open.has(id) || this.#open.size >= most) return;
     const stopping = new AbortController();
     const onAbort = () => stopping.abort();
@@ -46,6 +49,7 @@ export class WatchesOnDemand<T extends KubeObject> {
       random,
       log,
       ...(keep === undefined ? {} : { keep }),
+      ...(room === undefined ? {} : { room }),
     });
     const entry = {
       cache,
@@ -56,8 +60,8 @@ export class WatchesOnDemand<T extends KubeObject> {
       },
     };
     this.#open.set(id, entry);
-    const notify = () => {
-      if (entry.isSynced && !stopping.signal.aborted) onChange(id);
+    const notify = (change?: ObjectChange<T>) => {
+      if (entry.isSynced && !stopping.signal.aborted) onChange(id, change);
     };
     cache.onChange(notify);
     void cache.synced.then(() => {
@@ -71,6 +75,12 @@ export class WatchesOnDemand<T extends KubeObject> {
   objects(id: string): readonly T[] | undefined {
     const entry = this.#open.get(id);
     return entry?.isSynced === true ? entry.cache.list() : undefined;
+  }
+
+  /** The objects of one share of the room of this watch; `undefined` as above. */
+  share(id: string, name: string): readonly T[] | "incomplete" | undefined {
+    const entry = this.#open.get(id);
+    return entry?.isSynced === true ? entry.cache.share(name) : undefined;
   }
 
   close(id: string): void {

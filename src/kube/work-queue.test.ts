@@ -71,6 +71,21 @@ describe("a work queue", () => {
     expect([runs.length, runs[3]]).toEqual([3003, "k0"]);
   });
 
+  test("a run costs no more with tens of thousands of keys that wait [work-queue-many-2]", async () => {
+    const kernel = new Kernel(1);
+    const runs: string[] = [];
+    const { queue } = queueOn(kernel, async (key) => {
+      runs.push(key);
+      return { again: { afterMs: 5 } };
+    });
+    for (let index = 0; index < 20_000; index += 1) queue.add(`full/${index}`, 1_000_000);
+    queue.add("full/one", 0);
+    queue.add("node", 0);
+    const work = await countWork(() => kernel.complete(kernel.clock.sleep(1000), 2000));
+    expect(runs.length).toBeGreaterThan(300);
+    expect(work).toBeLessThan(100 * runs.length);
+  });
+
   test("thousands of keys of one namespace keep those of others waiting for one turn [work-queue-fair-2]", async () => {
     const kernel = new Kernel(1);
     const runs: string[] = [];

@@ -1,5 +1,6 @@
 import type { CancelTimer, Clock } from "../ports/clock.ts";
 import { type Random, backedOff } from "../ports/random.ts";
+import { OrderedHeap } from "./ordered-heap.ts";
 
 export interface WorkQueueOptions {
   readonly clock: Clock;
@@ -26,23 +27,44 @@ const namespaceOfKey = (key: string): string => key.slice(0, Math.max(0, key.ind
 
 interface Entry {
   readonly key: string;
-  readonly namespace: string;
+  readonly namespace: Namespace;
   /** Monotonic time of the next run; `undefined`: no run is due. */
   due: number | undefined;
   running: boolean;
   failures: number;
+  /** The number of its last turn, or of its arrival. */
+  turn: number;
 }
+
+interface Namespace {
+  readonly name: string;
+  readonly isPreferred: boolean;
+  /** How many keys it has. */
+  keys: number;
+  /** Those that are due, by their turns. */
+  readonly due: OrderedHeap<Entry>;
+  /** The number of its last turn, or of its arrival. */
+  turn: number;
+}
+
+const byTurn = (one: { readonly turn: number }, other: { readonly turn: number }) => one.turn < other.turn;
+const byTime = (one: Entry, other: Entry) => (one.due ?? 0) < (other.due ?? 0);
 
 /**
  * Keys to process. Each key has one worker at a time; a key added while it runs is run once more. Namespaces take turns,
  * and so do the keys of each: thousands of keys of one namespace keep those of another waiting for one turn. There is one
- * entry per distinct key, so the size of the cluster bounds the queue.
+ * entry per distinct key, so the size of the cluster bounds the queue; a run costs next to nothing more with more of them.
  */
 export class WorkQueue {
   readonly #options: Required<WorkQueueOptions>;
   readonly #entries = new Map<string, Entry>();
-  /** The same by namespace. The namespace, and the key of it, whose last turn is the longest ago stands first. */
-  readonly #namespaces = new Map<string, Map<string, Entry>>();
+  readonly #namespaces = new Map<string, Namespace>();
+  /** Keys that are due later, by time. Keys that run are in no heap. */
+  readonly #later = new OrderedHeap<Entry>(byTime);
+  /** Namespaces with keys that are due, by their turns: those of the suite, and others. */
+  readonly #preferred = new OrderedHeap<Namespace>(byTurn);
+  readonly #others = new OrderedHeap<Namespace>(byTurn);
+  #turns = 0;
   #isPreferredNext = true;
   #running = 0;
   #stopped = false;
@@ -65,26 +87,40 @@ export class WorkQueue {
     if (this.#stopped) return;
     const entry = this.#entries.get(key) ?? this.#enter(key);
     const due = this.#options.clock.monotonic() + afterMs;
-    if (entry.due === undefined || due < entry.due) entry.due = due;
+    if (entry.due === undefined || due < entry.due) {
+      entry.due = due;
+      // A key that is due already keeps its turn.
+      if (!entry.running && !entry.namespace.due.has(entry)) this.#later.put(entry);
+    }
     // Not the earliest of all: one event may add tens of thousands of keys.
     if (!entry.running) this.#wakeAt(entry.due);
   }
 
   #enter(key: string): Entry {
-    const namespace = this.#options.namespaceOf(key);
-    const entry: Entry = { key, namespace, due: undefined, running: false, failures: 0 };
+    const name = this.#options.namespaceOf(key);
+    const namespace = this.#namespaces.get(name) ?? this.#enterNamespace(name);
+    const entry: Entry = { key, namespace, due: undefined, running: false, failures: 0, turn: this.#nextTurn() };
     this.#entries.set(key, entry);
-    const entries = this.#namespaces.get(namespace);
-    if (entries === undefined) this.#namespaces.set(namespace, new Map([[key, entry]]));
-    else entries.set(key, entry);
+    namespace.keys += 1;
     return entry;
+  }
+
+  #enterNamespace(name: string): Namespace {
+    const isPreferred = this.#options.preferred.has(name);
+    const namespace = { name, isPreferred, keys: 0, due: new OrderedHeap<Entry>(byTurn), turn: this.#nextTurn() };
+    this.#namespaces.set(name, namespace);
+    return namespace;
+  }
+
+  #nextTurn(): number {
+    this.#turns += 1;
+    return this.#turns;
   }
 
   #forget({ key, namespace }: Entry): void {
     this.#entries.delete(key);
-    const entries = this.#namespaces.get(namespace);
-    entries?.delete(key);
-    if (entries?.size === 0) this.#namespaces.delete(namespace);
+    namespace.keys -= 1;
+    if (namespace.keys === 0) this.#namespaces.delete(namespace.name);
   }
 
   /** Keys waiting or running: for metrics. */
@@ -104,11 +140,8 @@ export class WorkQueue {
   /** Looks for the next due key. */
   #schedule(): void {
     if (this.#stopped || this.#running >= this.#options.workers) return;
-    let earliest: number | undefined;
-    for (const entry of this.#entries.values()) {
-      if (!entry.running && entry.due !== undefined && (earliest === undefined || entry.due < earliest))
-        earliest = entry.due;
-    }
+    const isDue = this.#preferred.size + this.#others.size > 0;
+    const earliest = isDue ? this.#options.clock.monotonic() : this.#later.first?.due;
     if (earliest !== undefined) this.#wakeAt(earliest);
   }
 
@@ -132,9 +165,9 @@ export class WorkQueue {
   #startDue(): void {
     const now = this.#options.clock.monotonic();
     while (this.#running < this.#options.workers) {
-      const entry = this.#nextDue(now);
+      this.#collectDue(now);
+      const entry = this.#takeNext();
       if (entry === undefined) break;
-      this.#putLast(entry);
       entry.due = undefined;
       entry.running = true;
       this.#running += 1;
@@ -143,29 +176,33 @@ export class WorkQueue {
     this.#schedule();
   }
 
-  /** The due key whose turn it is. */
-  #nextDue(now: number): Entry | undefined {
-    let found: Entry | undefined;
-    for (const [namespace, entries] of this.#namespaces) {
-      const isTheirs = this.#options.preferred.has(namespace) === this.#isPreferredNext;
-      if (found !== undefined && !isTheirs) continue;
-      const due = firstDue(entries, now);
-      if (due !== undefined && isTheirs) return due;
-      found ??= due;
-    }
-    return found;
+  #namespacesOf({ isPreferred }: Pick<Namespace, "isPreferred">): OrderedHeap<Namespace> {
+    return isPreferred ? this.#preferred : this.#others;
   }
 
-  /** Puts a key behind all others: a key that is always due again must not delay the others. */
-  #putLast(entry: Entry): void {
-    const { key, namespace } = entry;
-    this.#isPreferredNext = !this.#options.preferred.has(namespace);
-    const entries = this.#namespaces.get(namespace);
-    if (entries === undefined) return;
-    entries.delete(key);
-    entries.set(key, entry);
-    this.#namespaces.delete(namespace);
-    this.#namespaces.set(namespace, entries);
+  /** From now on, keys whose time has come wait for their turns alone. */
+  #collectDue(now: number): void {
+    for (let entry = this.#later.first; entry?.due !== undefined && entry.due <= now + 0.5; entry = this.#later.first) {
+      this.#later.remove(entry);
+      entry.namespace.due.put(entry);
+      this.#namespacesOf(entry.namespace).put(entry.namespace);
+    }
+  }
+
+  /**
+   * Takes the due key whose turn it is. It and its namespace go behind all others: a key that is always due again must not
+   * delay the others.
+   */
+  #takeNext(): Entry | undefined {
+    const [theirs, others] = this.#isPreferredNext ? [this.#preferred, this.#others] : [this.#others, this.#preferred];
+    const namespace = theirs.take() ?? others.take();
+    const entry = namespace?.due.take();
+    if (namespace === undefined || entry === undefined) return undefined;
+    entry.turn = this.#nextTurn();
+    namespace.turn = entry.turn;
+    if (namespace.due.size > 0) this.#namespacesOf(namespace).put(namespace);
+    this.#isPreferredNext = !namespace.isPreferred;
+    return entry;
   }
 
   async #run(entry: Entry): Promise<void> {
@@ -192,14 +229,9 @@ export class WorkQueue {
     } finally {
       entry.running = false;
       this.#running -= 1;
-      if (entry.due === undefined && entry.failures === 0) this.#forget(entry);
+      if (entry.due !== undefined) this.#later.put(entry);
+      else if (entry.failures === 0) this.#forget(entry);
       this.#schedule();
     }
   }
-}
-
-function firstDue(entries: ReadonlyMap<string, Entry>, now: number): Entry | undefined {
-  for (const entry of entries.values())
-    if (!entry.running && entry.due !== undefined && entry.due <= now + 0.5) return entry;
-  return undefined;
 }

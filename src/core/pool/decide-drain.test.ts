@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
 import type { Node, Pod, PodDisruptionBudget } from "../../api/foreign/kubernetes.ts";
-import { annotations, labels } from "../../api/names.ts";
+import { annotations, buildNamespace, labels } from "../../api/names.ts";
 import { decideDrain } from "./decide-drain.ts";
+import { knownBudgets } from "./disruption-budgets.ts";
 import type { AskedPod, DrainCase, DrainDecision, DrainMemory, DrainView, EvictionRound } from "./drain-decision.ts";
 import { planDrain } from "./plan-drain.ts";
 import { defaultPoolPolicy } from "./pool-policy.ts";
@@ -22,7 +23,8 @@ const pod = (name: string, metadata: object = {}): Pod => ({
   },
   spec: { containers: [] },
 });
-const builder = pod("builder", { labels: { [labels.ephemeralBuildObject]: "" } });
+const builder = pod("builder", { namespace: buildNamespace, labels: { [labels.ephemeralBuildObject]: "" } });
+const lookalike = pod("lookalike", { labels: { [labels.ephemeralBuildObject]: "" } });
 const going = pod("going", { deletionTimestamp: "2030-01-01T00:00:59Z" });
 
 const keep: PodDisruptionBudget = {
@@ -90,7 +92,7 @@ const hooked: AskedPod = { verdict: "blocked", pod: pod("hooked"), by: "refused"
 const left = (answers: readonly AskedPod[], more: Partial<DrainView> = {}): Partial<DrainView> => ({
   ...round(answers),
   isWatched: true,
-  budgets: { objects: [keep], askedAt: now },
+  budgets: { known: knownBudgets([keep]), askedAt: now },
   ...more,
 });
 const nothing: DrainMemory = { held: undefined, reported: undefined };
@@ -132,7 +134,7 @@ const rows: readonly {
     title: "without an obstacle nobody is warned",
     seen: {
       node: node({ cordoned: false }),
-      forecast: { found: { plan: planDrain([pod("web"), going]), blocked: [], budgets: [] } },
+      forecast: { found: { plan: planDrain([pod("web"), going]), blocked: [], budgets: knownBudgets([]) } },
     },
     decision: { do: "cordon", pods: 2, foreseen: undefined, warning: undefined },
   },
@@ -140,7 +142,7 @@ const rows: readonly {
     title: "an obstacle that is foreseen is said before the cordon",
     seen: {
       node: node({ cordoned: false, applied: "drain-x" }),
-      forecast: { found: { plan: planDrain([pod("web")]), blocked: [blocked], budgets: [keep] } },
+      forecast: { found: { plan: planDrain([pod("web")]), blocked: [blocked], budgets: knownBudgets([keep]) } },
     },
     decision: {
       do: "cordon",
@@ -156,7 +158,9 @@ const rows: readonly {
     title: "pods that nothing recreates are foreseen without a warning",
     seen: {
       node: node({ cordoned: false }),
-      forecast: { found: { plan: planDrain([pod("alone", { ownerReferences: [] })]), blocked: [], budgets: [] } },
+      forecast: {
+        found: { plan: planDrain([pod("alone", { ownerReferences: [] })]), blocked: [], budgets: knownBudgets([]) },
+      },
     },
     decision: { do: "cordon", warning: { type: "Normal", message: expect.stringContaining("n/alone") as string } },
   },
@@ -170,6 +174,11 @@ const rows: readonly {
     title: "pods that build an image are let finish",
     seen: { node: node({}), ...round(undefined, { pods: [builder, pod("web")] }) },
     decision: { do: "evict", pods: [pod("web")] },
+  },
+  {
+    title: "not those that anybody labels so in another namespace",
+    seen: { node: node({}), ...round(undefined, { pods: [lookalike] }) },
+    decision: { do: "evict", pods: [lookalike] },
   },
   {
     title: "ten minutes at most, from the beginning of the round",
@@ -194,10 +203,10 @@ const rows: readonly {
   {
     title: "pods that leave are watched",
     seen: round([leaving], { from: "watch" }),
-    decision: { do: "watch", budgets: false },
+    decision: { do: "watch", byBudgets: [] },
   },
-  { title: "so are budgets that block", seen: round([blocked]), decision: { do: "watch", budgets: true } },
-  { title: "and only these", seen: round([hooked]), decision: { do: "watch", budgets: false } },
+  { title: "so are budgets that block", seen: round([blocked]), decision: { do: "watch", byBudgets: [pod("web")] } },
+  { title: "and only these", seen: round([hooked]), decision: { do: "watch", byBudgets: [] } },
   {
     title: "a drain that another client cordoned is noted, with the pods of the first list",
     seen: { node: node({ began: false }), ...round([leaving], { first: 4 }), isWatched: true },
@@ -271,7 +280,7 @@ const rows: readonly {
   },
   {
     title: "whether it is late was decided before its budgets were read",
-    seen: left([blocked], { ...policy(60), budgets: { objects: [keep], askedAt: now - 1 } }),
+    seen: left([blocked], { ...policy(60), budgets: { known: knownBudgets([keep]), askedAt: now - 1 } }),
     decision: { do: "wait", reason: "PodsBlocked" },
   },
   {

@@ -3,6 +3,7 @@ import { machineConfigNodeConditions as types } from "../../api/names.ts";
 import { timestampOf } from "../../api/schema/object.ts";
 import { childReason } from "../books/update-conditions.ts";
 import { describeBlocked, describeDrain, describeForecast } from "./describe-drain.ts";
+import type { KnownBudgets } from "./disruption-budgets.ts";
 import type { DrainDecision, DrainMemory, DrainReport, DrainView, EvictionRound } from "./drain-decision.ts";
 import { type DrainStep, drainBegan, drainReasons, drainStep, skippedUntil } from "./drain-step.ts";
 import { type DrainVerdict, judgeDrain } from "./judge-drain.ts";
@@ -110,7 +111,7 @@ function decideLeft(view: DrainView, memory: DrainMemory, node: Node, left: Left
     return {
       do: "watch",
       because: "the drain goes on as soon as a pod leaves or a blocking budget changes",
-      budgets: blocked.some(({ by }) => by === "pdb"),
+      byBudgets: blocked.flatMap(({ by, pod }) => (by === "pdb" ? [pod] : [])),
     };
   const began = drainBegan(node) ?? view.began;
   if (began === undefined) return { do: "begin", because: "another client cordoned the node", pods: left.first };
@@ -119,8 +120,8 @@ function decideLeft(view: DrainView, memory: DrainMemory, node: Node, left: Left
     return { do: "readBudgets", because: "they say what blocks the pods", of: blocked, askedAt: view.now };
 
   const seconds = (budgets.askedAt - Date.parse(began.at)) / 1000;
-  const drained: Drained = { ...left, view, node, seconds, pods: began.pods, budgets: budgets.objects };
-  const verdict = view.forced ?? judgeDrain(view.pool.drain, seconds, blocked, budgets.objects);
+  const drained: Drained = { ...left, view, node, seconds, pods: began.pods, budgets: budgets.known };
+  const verdict = view.forced ?? judgeDrain(view.pool.drain, seconds, blocked, budgets.known);
   switch (verdict.do) {
     case "goOn":
       return decideWait(drained, memory, { isLate: verdict.late, kept: undefined });
@@ -145,7 +146,7 @@ interface Drained extends Left {
   readonly seconds: number;
   /** How many pods had to go when it began. */
   readonly pods: number;
-  readonly budgets: NonNullable<DrainView["budgets"]>["objects"];
+  readonly budgets: KnownBudgets;
 }
 
 const described = ({ view: { now }, pods, blocked, leaving, budgets }: Drained): string =>

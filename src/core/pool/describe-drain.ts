@@ -1,13 +1,13 @@
-import type { Pod, PodDisruptionBudget } from "../../api/foreign/kubernetes.ts";
+import type { Pod } from "../../api/foreign/kubernetes.ts";
 import { andMore, listText } from "../text/list-text.ts";
-import { type TrimmedBudget, budgetsOf, neverAllows } from "./disruption-budgets.ts";
+import { type KnownBudgets, budgetsOf, neverAllows } from "./disruption-budgets.ts";
 import { type BlockedPod, type DrainPlan, isUnmanaged, whyStuck } from "./plan-drain.ts";
 
 /** What blocks a pod, for people: its budgets where they are known, else what the server said. */
-export function describeBlocked({ pod, by, why }: BlockedPod, budgets: readonly PodDisruptionBudget[]): string {
+export function describeBlocked({ pod, by, why }: BlockedPod, budgets: KnownBudgets): string {
   const covering = by === "pdb" ? budgetsOf(pod, budgets) : [];
   if (covering.length === 0) return `pod ${nameOf(pod)} (${why})`;
-  const described = covering.slice(0, budgetsShown).map((budget: TrimmedBudget) => {
+  const described = covering.slice(0, budgetsShown).map((budget) => {
     const { status } = budget;
     const never = neverAllows(budget);
     const counts = `allowed disruptions ${status?.disruptionsAllowed ?? 0}, ${status?.currentHealthy ?? 0} healthy of ${status?.desiredHealthy ?? 0} needed`;
@@ -33,7 +33,7 @@ export interface DrainProgress {
   readonly pods: number;
   readonly blocked: readonly BlockedPod[];
   readonly leaving: readonly Pod[];
-  readonly budgets: readonly PodDisruptionBudget[];
+  readonly budgets: KnownBudgets;
   /** Milliseconds since the epoch. */
   readonly now: number;
 }
@@ -63,7 +63,7 @@ export function describeDrain({ pods, blocked, leaving, budgets, now }: DrainPro
 export function describeForecast(
   plan: DrainPlan,
   blocked: readonly BlockedPod[],
-  budgets: readonly PodDisruptionBudget[],
+  budgets: KnownBudgets,
 ): string | undefined {
   const held = [...plan.evict, ...plan.leaving].filter(({ metadata }) => (metadata.finalizers ?? []).length > 0);
   const lost = plan.evict.filter(isUnmanaged);

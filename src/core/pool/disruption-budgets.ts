@@ -1,24 +1,62 @@
 import type { Pod, PodDisruptionBudget } from "../../api/foreign/kubernetes.ts";
 import { selectorMatches } from "../../api/schema/object.ts";
 
-/** The disruption budgets that cover a pod. */
-export const budgetsOf = (pod: Pod, budgets: readonly PodDisruptionBudget[]): readonly PodDisruptionBudget[] =>
-  inNamespaceOf(pod, budgets).filter((budget) => covers(budget, pod));
+/**
+ * Budgets of a namespace that pods are compared with. A namespace with more has none compared: a message then has what
+ * the API server said, and every pod counts as covered. Anybody with `edit` can make thousands in a namespace.
+ */
+export const mostComparedBudgets = 100;
 
-/** Whether some disruption budget covers a pod. */
-export const hasBudget = (pod: Pod, budgets: readonly PodDisruptionBudget[]): boolean =>
-  inNamespaceOf(pod, budgets).some((budget) => covers(budget, pod));
+/** The disruption budgets of some namespaces; `tooMany` are not compared. */
+export type KnownBudgets = ReadonlyMap<string, readonly TrimmedBudget[] | "tooMany">;
 
-const covers = ({ spec }: PodDisruptionBudget, { metadata }: Pod): boolean =>
+/** Sorts budgets by namespace. */
+export function knownBudgets(budgets: readonly TrimmedBudget[]): KnownBudgets {
+  const byNamespace = Map.groupBy(budgets, namespaceOf);
+  return new Map([...byNamespace].map(([namespace, all]) => [namespace, comparable(all)]));
+}
+
+/** The budgets of a namespace, as far as pods are compared with them. */
+export const comparable = (all: readonly TrimmedBudget[]): readonly TrimmedBudget[] | "tooMany" =>
+  all.length > mostComparedBudgets ? "tooMany" : all;
+
+/** The namespace of a pod or budget. */
+export const namespaceOf = ({ metadata }: { readonly metadata: { readonly namespace?: string } }): string =>
+  metadata.namespace ?? "";
+
+/** The disruption budgets that cover a pod; none if its namespace has too many. */
+export function budgetsOf(pod: Pod, budgets: KnownBudgets): readonly TrimmedBudget[] {
+  const known = budgets.get(namespaceOf(pod)) ?? [];
+  return known === "tooMany" ? [] : known.filter((budget) => covers(budget, pod));
+}
+
+/** Whether some disruption budget covers a pod, or may cover it. */
+export function hasBudget(pod: Pod, budgets: KnownBudgets): boolean {
+  const known = budgets.get(namespaceOf(pod)) ?? [];
+  return known === "tooMany" || known.some((budget) => covers(budget, pod));
+}
+
+/** Whether a budget covers a pod of its own namespace. */
+export const covers = ({ spec }: PodDisruptionBudget, { metadata }: Pod): boolean =>
   selectorMatches(spec?.selector as never, metadata.labels);
 
-const namespacesOf = new WeakMap<readonly PodDisruptionBudget[], ReadonlyMap<string, readonly PodDisruptionBudget[]>>();
-
-/** The budgets of a pod's namespace. A list is sorted once, for all pods that are compared with it. */
-function inNamespaceOf({ metadata }: Pod, budgets: readonly PodDisruptionBudget[]): readonly PodDisruptionBudget[] {
-  const known = namespacesOf.get(budgets) ?? Map.groupBy(budgets, (budget) => budget.metadata.namespace ?? "");
-  namespacesOf.set(budgets, known);
-  return known.get(metadata.namespace ?? "") ?? [];
+/**
+ * Whether an eviction that was refused may succeed after this change of a budget. It does not if nothing of the budget
+ * changed but counts, none of them for the better.
+ */
+export function mayGiveWay(before: PodDisruptionBudget | undefined, after: PodDisruptionBudget | undefined): boolean {
+  if (before?.metadata.generation === undefined || after === undefined) return true;
+  const was = before.status;
+  const is = after.status;
+  return (
+    before.metadata.uid !== after.metadata.uid ||
+    before.metadata.generation !== after.metadata.generation ||
+    was?.observedGeneration !== is?.observedGeneration ||
+    (is?.disruptionsAllowed ?? 0) > 0 ||
+    // The eviction of a pod that is not ready depends on these alone.
+    (is?.currentHealthy ?? 0) > (was?.currentHealthy ?? 0) ||
+    (is?.desiredHealthy ?? 0) < (was?.desiredHealthy ?? 0)
+  );
 }
 
 /** Why a budget will not allow a disruption, however long one waits; `undefined` when it may. */

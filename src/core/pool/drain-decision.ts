@@ -1,5 +1,6 @@
-import type { Node, Pod, PodDisruptionBudget } from "../../api/foreign/kubernetes.ts";
+import type { Node, Pod } from "../../api/foreign/kubernetes.ts";
 import type { Condition } from "../../api/schema/object.ts";
+import type { KnownBudgets } from "./disruption-budgets.ts";
 import type { DrainBegan, drainReasons } from "./drain-step.ts";
 import type { DrainVerdict } from "./judge-drain.ts";
 import type { BlockedPod, DrainPlan } from "./plan-drain.ts";
@@ -15,7 +16,7 @@ export type AskedPod =
 export interface DrainForecast {
   readonly plan: DrainPlan;
   readonly blocked: readonly BlockedPod[];
-  readonly budgets: readonly PodDisruptionBudget[];
+  readonly budgets: KnownBudgets;
 }
 
 /** The pods of a node, and what was asked of them. */
@@ -42,7 +43,7 @@ export interface DrainPass {
   /** The beginning of the drain, if this pass noted it on the node. */
   readonly began?: DrainBegan;
   /** `askedAt`, in milliseconds since the epoch, is also the time by which the drain is late or not. */
-  readonly budgets?: { readonly objects: readonly PodDisruptionBudget[]; readonly askedAt: number };
+  readonly budgets?: { readonly known: KnownBudgets; readonly askedAt: number };
   /** The pods that this pass deleted against their protections, and those that it kept. */
   readonly forced?: Extract<DrainVerdict, { readonly do: "force" }>;
 }
@@ -94,8 +95,8 @@ export type DrainPreparation =
       readonly foreseen: string | undefined;
       readonly warning: { readonly type: "Warning" | "Normal"; readonly message: string } | undefined;
     }
-  /** `budgets`: one blocks a pod. */
-  | { readonly do: "watch"; readonly budgets: boolean }
+  /** `byBudgets`: the pods that disruption budgets block. */
+  | { readonly do: "watch"; readonly byBudgets: readonly Pod[] }
   /** Notes on the node that its drain began, with the number of pods that have to leave. */
   | { readonly do: "begin"; readonly pods: number }
   /** Deletes pods against protections that the policy of the pool names. */

@@ -1,5 +1,5 @@
-import type { Pod, PodDisruptionBudget } from "../../api/foreign/kubernetes.ts";
-import { hasBudget } from "./disruption-budgets.ts";
+import type { Pod } from "../../api/foreign/kubernetes.ts";
+import { type KnownBudgets, hasBudget } from "./disruption-budgets.ts";
 import { type BlockedPod, isUnmanaged } from "./plan-drain.ts";
 import type { PoolPolicy, Protection } from "./pool-policy.ts";
 
@@ -9,10 +9,7 @@ const keepsData = ({ spec }: Pod): boolean => spec?.volumes?.some(({ emptyDir })
  * Everything that protects a blocked pod from being deleted. Webhooks are asked before budgets: a pod that one of them
  * keeps may have a budget too.
  */
-export function protectionsOf(
-  { pod, by }: BlockedPod,
-  budgets: readonly PodDisruptionBudget[],
-): readonly (Protection | "failed")[] {
+export function protectionsOf({ pod, by }: BlockedPod, budgets: KnownBudgets): readonly (Protection | "failed")[] {
   const covered = by !== "pdb" && hasBudget(pod, budgets);
   return [
     by === "build" ? "failed" : by,
@@ -38,7 +35,7 @@ export function judgeDrain(
   { deadlineSeconds, afterDeadline }: PoolPolicy["drain"],
   seconds: number,
   blocked: readonly BlockedPod[],
-  budgets: readonly PodDisruptionBudget[],
+  budgets: KnownBudgets,
 ): DrainVerdict {
   const late = deadlineSeconds !== undefined && seconds >= deadlineSeconds;
   if (!late || afterDeadline.do === "wait") return { do: "goOn", late };

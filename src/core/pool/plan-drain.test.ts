@@ -1,12 +1,13 @@
 import { describe, expect, test } from "vitest";
+import { countWork } from "../../../test/support/count-work.ts";
 import type { Node, Pod, PodDisruptionBudget } from "../../api/foreign/kubernetes.ts";
 import { annotations } from "../../api/names.ts";
 import { describeDrain, describeForecast } from "./describe-drain.ts";
-import { neverAllows, trimBudget } from "./disruption-budgets.ts";
+import { knownBudgets, mayGiveWay, neverAllows, trimBudget } from "./disruption-budgets.ts";
 import { drainBegan, drainSkipped, drainStep, skippedUntil } from "./drain-step.ts";
 import { judgeDrain, protectionsOf } from "./judge-drain.ts";
 import { type BlockedPod, planDrain, trimPod, whyStuck } from "./plan-drain.ts";
-import { defaultPoolPolicy } from "./pool-policy.ts";
+import { type Protection, defaultPoolPolicy } from "./pool-policy.ts";
 
 const node = (has: {
   desired?: string;
@@ -133,7 +134,7 @@ const blockedBy = (by: BlockedPod["by"], name: string, more: { metadata?: object
 const now = Date.parse("2030-01-01T00:10:00Z");
 
 describe("what a drain says of itself", () => {
-  const plain = { pods: 0, blocked: [], leaving: [], budgets: [], now };
+  const plain = { pods: 0, blocked: [], leaving: [], budgets: knownBudgets([]), now };
 
   test("progress counts departed pods, blocked pods with their budgets, leaving pods, and pods that nothing recreates [pool-plan-drain-5]", () => {
     const message = describeDrain({
@@ -141,7 +142,7 @@ describe("what a drain says of itself", () => {
       pods: 5,
       blocked: [blockedBy("pdb", "web-1")],
       leaving: [pod("b", { metadata: owned }), pod("alone")],
-      budgets: [budget("keep", { minAvailable: 1 }, { expectedPods: 3 })],
+      budgets: knownBudgets([budget("keep", { minAvailable: 1 }, { expectedPods: 3 })]),
     });
     expect(message).toBe(
       "2 of 5 pods have left; blocked: pod n/web-1 by PodDisruptionBudget n/keep (allowed disruptions 0, 2 healthy of 2 needed); leaving: n/b, n/alone; not re-created elsewhere: n/alone",
@@ -157,7 +158,11 @@ describe("what a drain says of itself", () => {
 
   test("two budgets on one pod are named, with what that means [pool-plan-drain-7]", () => {
     expect(
-      describeDrain({ ...plain, blocked: [blockedBy("pdb", "web-1")], budgets: [budget("a", {}), budget("b", {})] }),
+      describeDrain({
+        ...plain,
+        blocked: [blockedBy("pdb", "web-1")],
+        budgets: knownBudgets([budget("a", {}), budget("b", {})]),
+      }),
     ).toMatch(
       /by PodDisruptionBudget n\/a \(.*\) and PodDisruptionBudget n\/b \(.*\), of which the eviction API takes only one$/,
     );
@@ -183,12 +188,16 @@ describe("what a drain says of itself", () => {
       pod("alone"),
       pod("held", { metadata: { ...owned, finalizers: ["f"] } }),
     ]);
-    const text = describeForecast(plan, [blockedBy("pdb", "web-1")], [budget("keep", { maxUnavailable: 0 })]);
+    const text = describeForecast(
+      plan,
+      [blockedBy("pdb", "web-1")],
+      knownBudgets([budget("keep", { maxUnavailable: 0 })]),
+    );
     expect(text).toBe(
       "of 3 pods: cannot be evicted now: pod n/web-1 by PodDisruptionBudget n/keep (allowed disruptions 0, 2 healthy of 2 needed; it can never allow one: its maxUnavailable is 0, so that only more replicas or another budget help); " +
         "will not be re-created elsewhere, because no controller owns them: n/alone; may be held by finalizers: n/held (f)",
     );
-    expect(describeForecast(planDrain([pod("web-1", { metadata: owned })]), [], [])).toBeUndefined();
+    expect(describeForecast(planDrain([pod("web-1", { metadata: owned })]), [], knownBudgets([]))).toBeUndefined();
   });
 
   test.for([
@@ -217,13 +226,13 @@ describe("judgeDrain", () => {
     ({ deadlineSeconds, afterDeadline }) as (typeof defaultPoolPolicy)["drain"];
 
   test("before the deadline, and without one, nothing is done but waiting [pool-plan-drain-9]", () => {
-    expect(judgeDrain(policy({ do: "skip" }), 59, [], [])).toEqual({ do: "goOn", late: false });
-    expect(judgeDrain(defaultPoolPolicy.drain, 1e9, [], [])).toEqual({ do: "goOn", late: false });
+    expect(judgeDrain(policy({ do: "skip" }), 59, [], knownBudgets([]))).toEqual({ do: "goOn", late: false });
+    expect(judgeDrain(defaultPoolPolicy.drain, 1e9, [], knownBudgets([]))).toEqual({ do: "goOn", late: false });
   });
 
   test("after it the policy says what [pool-plan-drain-10]", () => {
-    expect(judgeDrain(policy({ do: "wait" }), 60, [], [])).toEqual({ do: "goOn", late: true });
-    expect(judgeDrain(policy({ do: "skip" }), 60, [], [])).toEqual({ do: "skip" });
+    expect(judgeDrain(policy({ do: "wait" }), 60, [], knownBudgets([]))).toEqual({ do: "goOn", late: true });
+    expect(judgeDrain(policy({ do: "skip" }), 60, [], knownBudgets([]))).toEqual({ do: "skip" });
   });
 
   test("a pod is forced only if everything that protects it is named [pool-plan-drain-11]", () => {
@@ -232,7 +241,7 @@ describe("judgeDrain", () => {
     const alone = blockedBy("pdb", "alone", { metadata: { ownerReferences: [] } });
     const hooked = blockedBy("refused", "hooked");
     const failed = blockedBy("failed", "failed");
-    const budgets = [budget("keep", {})];
+    const budgets = knownBudgets([budget("keep", {})]);
     const all = [simple, data, alone, hooked, failed];
     expect(all.map((each) => protectionsOf(each, budgets))).toEqual([
       ["pdb"],
@@ -330,7 +339,7 @@ test("what is kept of pods and budgets is what decisions need [pool-plan-drain-1
   expect(JSON.stringify(trim)).not.toMatch(/other|image|managedFields|secret|Memory/);
   expect(planDrain([trim])).toMatchObject({ staying: [{ why: "mirror" }] });
   const web = { ...full, metadata: { ...full.metadata, annotations: {} } };
-  expect(protectionsOf({ pod: trimPod(web), by: "pdb", why: "" }, [])).toEqual(["pdb", "emptyDir"]);
+  expect(protectionsOf({ pod: trimPod(web), by: "pdb", why: "" }, knownBudgets([]))).toEqual(["pdb", "emptyDir"]);
   expect(whyStuck(trimPod(web), now)).toBe(whyStuck(web, now));
   const whole = budget("keep", { minAvailable: 2 }, { disruptedPods: { a: "t" }, conditions: [{}] });
   expect(trimBudget(whole).status).not.toHaveProperty("disruptedPods");
@@ -352,24 +361,42 @@ describe("disruption budgets, of which a tenant makes as many and as large ones 
     for (const selector of large) {
       const kept = trimBudget(budget("large", { selector, maxUnavailable: 0 }));
       expect(JSON.stringify(kept).length).toBeLessThan(1000);
-      const said = describeDrain({ ...plain, budgets: [kept] });
+      const said = describeDrain({ ...plain, budgets: knownBudgets([kept]) });
       expect(said).toContain("by PodDisruptionBudget n/large (");
       expect(said).toContain("its selector is too large to be compared with the pod");
-      expect(protectionsOf({ ...blockedBy("refused", "web"), by: "refused" }, [kept])).toContain("pdb");
-      expect(protectionsOf(blockedBy("refused", "web", { metadata: { namespace: "other" } }), [kept])).not.toContain(
-        "pdb",
-      );
+      expect(protectionsOf({ ...blockedBy("refused", "web"), by: "refused" }, knownBudgets([kept]))).toContain("pdb");
+      expect(
+        protectionsOf(blockedBy("refused", "web", { metadata: { namespace: "other" } }), knownBudgets([kept])),
+      ).not.toContain("pdb");
     }
     const small = budget("small", { selector: { matchLabels: { app: "db" } } });
     expect(trimBudget(small).spec).toEqual(small.spec);
-    expect(describeDrain({ ...plain, budgets: [trimBudget(small)] })).not.toContain("n/small");
+    expect(describeDrain({ ...plain, budgets: knownBudgets([trimBudget(small)]) })).not.toContain("n/small");
   });
 
-  test("thousands of one pod are counted, and not named [pool-plan-drain-15]", () => {
-    const budgets = Array.from({ length: 4000 }, (_, i) => budget(`b${i}`, { maxUnavailable: 0 }));
-    const said = describeDrain({ ...plain, budgets });
-    expect(said).toContain("and 3997 more, of which the eviction API takes only one");
+  const many = (count: number, of: object = {}) =>
+    knownBudgets(Array.from({ length: count }, (_, i) => budget(`b${i}`, { maxUnavailable: 0, ...of })));
+
+  test("a hundred of a namespace are compared and counted, and three are named [pool-plan-drain-15]", () => {
+    const said = describeDrain({ ...plain, budgets: many(100) });
+    expect(said).toContain("and 97 more, of which the eviction API takes only one");
     expect(said.length).toBeLessThan(5000);
+  });
+
+  test("of a namespace with more none is compared: a drain says what the API server said, and deletes no pod that one of them may cover [pool-plan-drain-17]", async () => {
+    const matchExpressions = Array.from({ length: 60 }, (_, i) => ({ key: `k${i}`, operator: "DoesNotExist" }));
+    const budgets = many(4000, { selector: { matchExpressions } });
+    const hooked = Array.from({ length: 500 }, (_, i) => blockedBy("refused", `web-${i}`));
+    const force = (...despite: Protection[]) =>
+      judgeDrain({ deadlineSeconds: 1, afterDeadline: { do: "force", despite } }, 2, hooked, budgets);
+    const work = await countWork(() => {
+      expect(describeDrain({ ...plain, budgets })).toContain("blocked: pod n/web-0 (no), pod n/web-1 (no)");
+      expect(force("refused")).toMatchObject({ do: "force", pods: [], kept: { length: 500 } });
+      expect(force("refused", "pdb")).toMatchObject({ do: "force", pods: { length: 500 } });
+    });
+    expect(work).toBeLessThan(50_000);
+    const elsewhere = blockedBy("refused", "web", { metadata: { namespace: "other" } });
+    expect(protectionsOf(elsewhere, budgets)).toEqual(["refused"]);
   });
 
   test("only the pods that are named are compared with them [pool-plan-drain-16]", () => {
@@ -382,11 +409,36 @@ describe("disruption budgets, of which a tenant makes as many and as large ones 
     };
     describeDrain({
       ...plain,
-      budgets: [
+      budgets: knownBudgets([
         budget("b", { selector }),
         { ...budget("c", { selector }), metadata: { name: "c", namespace: "other" } },
-      ],
+      ]),
     });
     expect(compared).toBe(5);
+  });
+});
+
+describe("a changed budget may let an eviction that was refused succeed", () => {
+  const before = trimBudget(budget("keep", { maxUnavailable: 1 }));
+  const counts = (status: object) => trimBudget(budget("keep", { maxUnavailable: 1 }, status));
+
+  test.for([
+    ["if it is new, as far as is known", undefined, before, true],
+    ["if it is gone", before, undefined, true],
+    ["if its spec changed", before, trimBudget(budget("keep", { maxUnavailable: 2 }, {}, 2)), true],
+    ["if its counts are about another spec", before, counts({ observedGeneration: 2 }), true],
+    ["if it allows a disruption", before, counts({ disruptionsAllowed: 1 }), true],
+    ["if more pods are healthy", before, counts({ currentHealthy: 3 }), true],
+    ["if fewer need be", before, counts({ desiredHealthy: 1 }), true],
+    [
+      "not if only its metadata changed",
+      before,
+      { ...before, metadata: { ...before.metadata, resourceVersion: "9" } },
+      false,
+    ],
+    ["not if an eviction took what it allowed", counts({ disruptionsAllowed: 1 }), before, false],
+    ["not if fewer pods are healthy", before, counts({ currentHealthy: 1, expectedPods: 1 }), false],
+  ] as const)("%s [pool-plan-drain-18]", ([_, was, is, may]) => {
+    expect(mayGiveWay(was, is)).toBe(may);
   });
 });

@@ -1,5 +1,5 @@
 import type { Node, Pod } from "../../api/foreign/kubernetes.ts";
-import { labels } from "../../api/names.ts";
+import { buildNamespace, labels } from "../../api/names.ts";
 import { drainBegan } from "./drain-step.ts";
 import { isMirror, mirrorAnnotation } from "./mirror-pods.ts";
 
@@ -46,11 +46,15 @@ export function planDrain(pods: readonly Pod[], holdBuilds = false): DrainPlan {
           : undefined;
     if (why !== undefined) staying.push({ pod, why });
     else if (metadata.deletionTimestamp !== undefined) leaving.push(pod);
-    else if (holdBuilds && metadata.labels?.[labels.ephemeralBuildObject] !== undefined) building.push(pod);
+    else if (holdBuilds && isBuild(pod)) building.push(pod);
     else evict.push(pod);
   }
   return { evict, building, leaving, staying };
 }
+
+/** Anybody may label a pod so: those of the builds' own namespace alone build an image. */
+const isBuild = ({ metadata }: Pod): boolean =>
+  metadata.namespace === buildNamespace && metadata.labels?.[labels.ephemeralBuildObject] !== undefined;
 
 /** Nothing recreates the pod elsewhere. */
 export const isUnmanaged = ({ metadata }: Pod): boolean =>
