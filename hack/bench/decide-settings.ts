@@ -12,6 +12,7 @@ import { kubeletDefaults, ownPolicy, ownRegistriesConf } from "../../src/core/re
 import { generatedConfig } from "../../src/core/render/generated-config.ts";
 import { renderPool } from "../../src/core/render/render-pool.ts";
 import { decideRegistries } from "../../src/core/runtime/decide-registries.ts";
+import { noneTaken } from "../../src/core/runtime/uncertain-places.ts";
 import { summary } from "./statistics.ts";
 
 const group = "machineconfiguration.openshift.io/v1";
@@ -74,7 +75,7 @@ function mirrors(count: number): void {
     releaseImage: undefined,
   };
   for (const name of ["master", "worker", "infra", "gpu", "edge"]) {
-    const texts = { registries: ownRegistriesConf, policy: ownPolicy, taken: new Set<string>() };
+    const texts = { registries: ownRegistriesConf, policy: ownPolicy, taken: noneTaken };
     const decision = decideRegistries({
       pool: name,
       objects,

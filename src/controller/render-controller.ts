@@ -26,7 +26,7 @@ import { poolSelects, selectorProblem } from "../core/config/pool-selector.ts";
 import { fieldsNotHeld } from "../core/config/held-fields.ts";
 import { isRendered, membersOf, poolInRenderedName, poolOfRendered } from "../core/config/is-rendered.ts";
 import { credentialsConfigName } from "../core/runtime/decide-credentials.ts";
-import { registriesConfigName } from "../core/runtime/decide-registries.ts";
+import { registriesConfigName } from "../core/runtime/registries-config.ts";
 import { registryKinds, trimRegistryObject } from "../core/runtime/registry-objects.ts";
 import { describeRendered } from "../core/preview/describe-rendered.ts";
 import { isCurrentStream, renderStreamOf } from "../core/render/os-streams.ts";

@@ -1,7 +1,7 @@
 import { type Blame, type BlameQuestion, blame } from "../../core/preview/blame.ts";
 import { type SettingsCause, settingsCauses } from "../../core/kubelet/settings-causes.ts";
 import { credentialsCauses, isFileOfCredentials } from "../../core/runtime/credentials-causes.ts";
-import { registriesConfigName } from "../../core/runtime/decide-registries.ts";
+import { registriesConfigName } from "../../core/runtime/registries-config.ts";
 import { type RegistriesCause, isFileOfRegistries, registriesCauses } from "../../core/runtime/registries-causes.ts";
 import { maskText, shortKey } from "../../core/text/mask-secrets.ts";
 import { type ClusterObjects, renderInputsOf } from "../../core/preview/plan-cluster.ts";

@@ -5,6 +5,7 @@ import { openshiftHarness } from "../../../test/support/openshift-harness.ts";
 import { kubernetes } from "../../api/foreign/kubernetes.ts";
 import { type ImagePolicySpec, openshift } from "../../api/foreign/openshift.ts";
 import { MachineConfig } from "../../api/kinds/machine-config.ts";
+import { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import { annotations, labels } from "../../api/names.ts";
 import { type KubeObject, type Resource, conditionOf } from "../../api/schema/object.ts";
 import { encodeDataUrl } from "../../ignition/data-url.ts";
@@ -57,6 +58,26 @@ class Registries {
   async remove<T extends KubeObject>(resource: Resource<T>, name: string, namespace?: string): Promise<void> {
     const key = { name, ...(namespace === undefined ? {} : { namespace }) };
     await this.harness.act(() => this.harness.kube.delete(resource, key));
+    await this.harness.pass(3000);
+  }
+
+  /** Gives machines of a role a file of registries.d. */
+  async place(name: string, text: string, role = "worker"): Promise<void> {
+    const { kube } = this.harness;
+    const file = { path: "/etc/containers/registries.d/x.yaml", contents: { source: encodeDataUrl(text) } };
+    const spec = { config: { ignition: { version: "3.5.0" }, storage: { files: [file] } } };
+    await this.harness.act(async () => {
+      const { apiVersion, kind } = MachineConfig;
+      if ((await kube.get(MachineConfig, { name })) !== undefined)
+        await kube.patch(MachineConfig, { name }, { type: "merge", body: { spec } });
+      else
+        await kube.create(MachineConfig, {
+          apiVersion,
+          kind,
+          metadata: { name, labels: { [labels.role]: role } },
+          spec,
+        });
+    });
     await this.harness.pass(3000);
   }
 
@@ -486,28 +507,9 @@ describe("image policies", () => {
 
   test("of a namespace name no place that another file of registries.d defines: engines then pull nothing at all [registries-controller-14]", async () => {
     const cluster = await Registries.make();
-    await cluster.harness.act(() =>
-      cluster.harness.kube.create(MachineConfig, {
-        apiVersion: "machineconfiguration.openshift.io/v1",
-        kind: "MachineConfig",
-        metadata: { name: "99-worker-lookaside", labels: { [labels.role]: "worker" } },
-        spec: {
-          config: {
-            ignition: { version: "3.5.0" },
-            storage: {
-              files: [
-                {
-                  path: "/etc/containers/registries.d/corp.yaml",
-                  mode: 0o644,
-                  contents: {
-                    source: encodeDataUrl("docker:\n  corp.example.com:\n    lookaside: https://corp.example.com/s\n"),
-                  },
-                },
-              ],
-            },
-          },
-        },
-      } as MachineConfig),
+    await cluster.place(
+      "99-worker-lookaside",
+      "docker:\n  corp.example.com:\n    lookaside: https://corp.example.com/s\n",
     );
     const wrong = ["registry.redhat.io", "corp.example.com"];
     for (const [i, scope] of wrong.entries())
@@ -522,6 +524,37 @@ describe("image policies", () => {
         reason: "Invalid",
       });
     expect(await cluster.condition("Applied", "right", "default")).toMatchObject({ status: "True" });
+  });
+
+  test("of a namespace get no place while a file of registries.d is not read that their machines have, and say which MachineConfig brings it [registries-controller-20]", async () => {
+    const cluster = await Registries.make();
+    const applied = () => cluster.condition("Applied", "own", "default");
+    const selectedBy = async (...values: readonly string[]) =>
+      cluster.put(MachineConfigPool, "infra", {
+        machineConfigSelector: { matchLabels: null, matchExpressions: [{ key: labels.role, operator: "In", values }] },
+      });
+    await selectedBy("infra");
+    await cluster.put(openshift.ImagePolicy, "own", policy("corp.example.com"), "default");
+    await cluster.place("99-infra-strange", "docker: [", "infra");
+    expect(await applied()).toMatchObject({ status: "True" });
+    await cluster.place("99-worker-strange", "docker: [");
+    expect(await applied()).toMatchObject({
+      status: "False",
+      reason: "Invalid",
+      message: expect.stringMatching(
+        /99-worker-strange \(\/etc\/containers\/registries\.d\/x\.yaml: .*; mend MachineConfig 99-worker-strange: /s,
+      ) as string,
+    });
+    expect(await cluster.file(sigstorePath)).toBeUndefined();
+    expect(await cluster.file(sigstorePath, "master")).toContain("corp.example.com");
+    expect((await cluster.degraded())?.status).not.toBe("True");
+    await cluster.place("99-worker-strange", "docker:\n  other.example.com: {}\n");
+    expect(await applied()).toMatchObject({ status: "True" });
+    // From now on its machines have what those of worker have, and files of their own.
+    await selectedBy("worker", "infra");
+    expect(await applied()).toMatchObject({
+      message: expect.stringContaining("MachineConfig 99-infra-strange") as string,
+    });
   });
 
   test("of a namespace that change without end change machines now and then; those of the cluster wait for nothing [registries-controller-15]", async () => {

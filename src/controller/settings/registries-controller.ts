@@ -19,10 +19,10 @@ import {
   poolOfRegistries,
   problemOf,
   problemsText,
-  registriesConfigName,
 } from "../../core/runtime/decide-registries.ts";
 import type { ObjectProblem } from "../../core/runtime/merge-mirrors.ts";
 import { type RegistriesBase, isRegistriesBase, registriesBase } from "../../core/runtime/registries-base.ts";
+import { registriesConfigName } from "../../core/runtime/registries-config.ts";
 import {
   type RegistryObjects,
   allObjects,
@@ -83,15 +83,19 @@ export function registriesController({ generatorVersion }: { readonly generatorV
     watches: [
       watching({
         resource: MachineConfigPool,
-        concerns: ({ key, before, after }) =>
-          after === undefined || equalValues(before?.metadata.labels, after.metadata.labels) ? [] : [key],
+        concerns: ({ key, before, after }, caches) => {
+          // What a pool selects may be on machines that get the registries of another one.
+          if (!equalValues(before?.spec.machineConfigSelector, after?.spec.machineConfigSelector))
+            return [...new Set([...builtInPools(caches), ...(after === undefined ? [] : [key])])];
+          return equalValues(before?.metadata.labels, after?.metadata.labels) ? [] : [key];
+        },
       }),
       watching({
         resource: MachineConfig,
         keep: trimMachineConfig,
         concerns: ({ key, before, after }, caches) => {
           if (isRegistriesBase(key) || definesPlaces(before) || definesPlaces(after))
-            return equalValues(before?.spec, after?.spec) ? [] : builtInPools(caches);
+            return equalValues(said(before), said(after)) ? [] : builtInPools(caches);
           const pool = poolOfRegistries(key);
           return pool === undefined ? [] : [pool];
         },
@@ -123,7 +127,10 @@ export function registriesController({ generatorVersion }: { readonly generatorV
       const known = caches.of(MachineConfigPool).get(pool);
       if (known === undefined || known.metadata.deletionTimestamp !== undefined || !isBuiltIn(known)) return done();
       const configOf = (name: string) => caches.of(MachineConfig).get(name);
-      const base = registriesBase(pool, configOf, caches.of(MachineConfig).list());
+      const base = registriesBase(pool, configOf, {
+        pools: caches.of(MachineConfigPool).list(),
+        configs: caches.of(MachineConfig).list(),
+      });
       const owner = caches.of(ControllerConfig).get(names.controllerConfig);
       if (base === undefined || owner === undefined)
         return waiting("BaseConfigMissing", `the base configuration of the pool ${pool} is not there yet`, waitSeconds);
@@ -134,6 +141,9 @@ export function registriesController({ generatorVersion }: { readonly generatorV
     },
   };
 }
+
+/** What a MachineConfig says, and which pools select it. */
+const said = (config: MachineConfig | undefined) => [config?.spec, config?.metadata.labels];
 
 const isBuiltIn = ({ metadata }: MachineConfigPool): boolean => metadata.labels?.[labels.builtInPool] !== undefined;
 

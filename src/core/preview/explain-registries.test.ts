@@ -44,6 +44,16 @@ const theirs = {
     },
   },
 } as MachineConfig;
+const strange = {
+  ...theirs,
+  metadata: { ...theirs.metadata, name: "99-worker-strange" },
+  spec: {
+    config: {
+      ignition: { version: "3.4.0" },
+      storage: { files: [{ path: "/etc/containers/registries.d/x.yaml", contents: { source: "data:,docker:%20x" } }] },
+    },
+  },
+} as MachineConfig;
 const controllerConfig = { kind: "ControllerConfig", metadata: { name: "c", uid: "1" } } as ControllerConfig;
 const team = { source: "quay.io/team", mirrors: ["mirror.example.com/team"] };
 
@@ -131,6 +141,16 @@ describe("an object about registries", () => {
       says: [
         "ImagePolicy/web/own does not decide about quay.io/team/app: a ClusterImagePolicy does",
         "What to do:\n  take these scopes out",
+      ],
+    },
+    {
+      title: "has no place while files of machines are not read, and whose they are",
+      objects: [ownPolicy],
+      cluster: { others: [strange] },
+      says: [
+        "ImagePolicy/web/own is refused",
+        "of MachineConfig 99-worker-strange (/etc/containers/registries.d/x.yaml: docker is no object)",
+        "What to do:\n  mend MachineConfig 99-worker-strange: write it as plain YAML",
       ],
     },
     {

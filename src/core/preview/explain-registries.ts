@@ -1,10 +1,10 @@
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
 import { type KubeObject, keyOf, timestampOf } from "../../api/schema/object.ts";
 import { isCurrent } from "../render/generated-config.ts";
-import { type RegistriesDecision, problemOf, problemText, registriesConfigName } from "../runtime/decide-registries.ts";
+import { type RegistriesDecision, problemOf, problemText } from "../runtime/decide-registries.ts";
 import type { ObjectProblem } from "../runtime/merge-mirrors.ts";
 import { registriesCauses } from "../runtime/registries-causes.ts";
-import { policyConflicts } from "../runtime/registries-config.ts";
+import { policyConflicts, registriesConfigName } from "../runtime/registries-config.ts";
 import { type RegistryObjects, objectNameOf, settingsOf } from "../runtime/registry-objects.ts";
 import { type Explanation, type Remedies, section } from "./explanation.ts";
 import { overriddenFiles, overriddenRemedy, overriddenText } from "../render/overridden-files.ts";

@@ -10,6 +10,7 @@ import type { Problem } from "../../ignition/problem.ts";
 import { validateMachineConfig } from "../config/validate-machine-config.ts";
 import { problemsOfPool } from "../pool/judge-pool.ts";
 import { newPolicyProblems } from "../pool/pool-policy.ts";
+import { problemsOfLookaside } from "../runtime/lookaside-files.ts";
 import { problemsOfKubeletConfig, problemsOfRuntimeConfig } from "./judge-settings.ts";
 import { excuseStanding } from "./standing-problems.ts";
 
@@ -20,7 +21,10 @@ type ObjectRules = (object: KubeObject, before: KubeObject | undefined) => reado
  * The rules for single objects, by kind: the one list by which admission judges a write and `mco validate` a manifest.
  */
 const rulesByKind: Readonly<Record<string, ObjectRules>> = {
-  MachineConfig: (config) => validateMachineConfig(config as MachineConfig),
+  MachineConfig: (config) => [
+    ...validateMachineConfig(config as MachineConfig),
+    ...problemsOfLookaside(config as MachineConfig),
+  ],
   MachineConfigPool(object, old) {
     const [pool, before] = [object as MachineConfigPool, old as MachineConfigPool | undefined];
     const known = before === undefined ? [] : problemsOfPool(before);

@@ -8,13 +8,13 @@ import {
   type RegistriesDecision,
   decideRegistries,
   problemOf,
-  registriesConfigName,
   registriesProblems,
 } from "../runtime/decide-registries.ts";
 import type { ObjectProblem } from "../runtime/merge-mirrors.ts";
-import { registriesBase } from "../runtime/registries-base.ts";
+import { registriesBase, takenByPool } from "../runtime/registries-base.ts";
+import { registriesConfigName } from "../runtime/registries-config.ts";
 import type { RegistryObjects } from "../runtime/registry-objects.ts";
-import { takenPlaces } from "../runtime/taken-places.ts";
+import { noneTaken } from "../runtime/uncertain-places.ts";
 import { listText } from "../text/list-text.ts";
 import { shown } from "./explanation.ts";
 
@@ -41,6 +41,7 @@ export function registriesByPool(
   { pools, machineConfigs, controllerConfig }: AroundRegistries,
 ): ReadonlyMap<string, RegistriesDecision> {
   const configOf = (name: string) => machineConfigs.find(({ metadata }) => metadata.name === name);
+  const cluster = { pools, configs: machineConfigs };
   const builtIn = pools.filter(({ metadata }) => metadata.labels?.[labels.builtInPool] !== undefined);
   return new Map(
     builtIn.map(({ metadata: { name: pool } }) => {
@@ -49,10 +50,10 @@ export function registriesByPool(
         pool,
         objects,
         present,
-        base: registriesBase(pool, configOf, machineConfigs) ?? {
+        base: registriesBase(pool, configOf, cluster) ?? {
           registries: ownRegistriesConf,
           policy: ownPolicy,
-          taken: takenPlaces(machineConfigs),
+          taken: takenByPool(pool, configOf, cluster),
         },
         owner: controllerConfig ?? ownerless,
         generatorVersion: versionOf(present ?? configOf(`01-${pool}-container-runtime`)),
@@ -70,7 +71,7 @@ const versionOf = (config: MachineConfig | undefined) =>
   config?.metadata.annotations?.[annotations.generatedByController] ?? "";
 
 /** The base configuration of this suite. */
-const ownBase = { registries: ownRegistriesConf, policy: ownPolicy, taken: new Set<string>() };
+const ownBase = { registries: ownRegistriesConf, policy: ownPolicy, taken: noneTaken };
 
 /** What is wrong with objects on machines that have this suite's base configuration, whatever the cluster's release. */
 export const problemsByThemselves = (objects: RegistryObjects): readonly ObjectProblem[] =>

@@ -52,7 +52,9 @@ describe("a pool's base configuration", () => {
         ["00-worker", storage],
         ...(own ? ([[`01-infra-container-runtime`, registries]] as const) : []),
       );
-      expect(registriesBase("infra", configOf, [])?.registries).toBe(`# 01-${role}-container-runtime\n`);
+      expect(registriesBase("infra", configOf, { pools: [], configs: [] })?.registries).toBe(
+        `# 01-${role}-container-runtime\n`,
+      );
       expect(baseFileText(registries, "infra", configOf)).toBe(`# 01-${role}-container-runtime\n`);
       expect(kubeletBaseOf("infra", settings, configOf)).toMatchObject({
         config: { staticPodPath: "01-worker-kubelet" },

@@ -20,14 +20,13 @@ import {
   policyPath,
   registriesConfPath,
   registriesConfig,
+  registriesConfigName,
   sigstorePath,
 } from "./registries-config.ts";
 import { type KnownPolicy, type RegistryObjects, allObjects, objectNameOf, settingsOf } from "./registry-objects.ts";
 import { cutOffProblems, releaseReach, releaseWarnings } from "./release-reach.ts";
 import { isOfNamespace, withoutRoom } from "./tenant-policies.ts";
 
-/** The MachineConfig that says to the machines of a pool where they pull images from. */
-export const registriesConfigName = (pool: string): string => `99-${pool}-generated-registries`;
 /** The pool of such a name. */
 export const poolOfRegistries = (name: string): string | undefined => /^99-(.+)-generated-registries$/.exec(name)?.[1];
 

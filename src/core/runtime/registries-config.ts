@@ -17,6 +17,10 @@ import type { MadeRegistries } from "./mirror-warnings.ts";
 import { type Registry, readRegistries, registriesText, withLists } from "./registries-conf-text.ts";
 import { isNested, isPolicyNested, scopeProblem } from "./registry-scopes.ts";
 import { isOfNamespace } from "./tenant-policies.ts";
+import { type TakenPlaces, type ScopesOfPolicies, noneTaken, uncertainPlaces } from "./uncertain-places.ts";
+
+/** The MachineConfig that says to the machines of a pool where they pull images from. */
+export const registriesConfigName = (pool: string): string => `99-${pool}-generated-registries`;
 
 export const registriesConfPath = "/etc/containers/registries.conf";
 export const policyPath = "/etc/containers/policy.json";
@@ -36,7 +40,7 @@ export interface RegistriesInputs {
   readonly rules: readonly MirrorRule[];
   readonly policies: readonly ImagePolicyObject[];
   /** Places that other files of registries.d define: engines read none of them where two define one. */
-  readonly taken?: ReadonlySet<string>;
+  readonly taken?: TakenPlaces;
 }
 
 export type RegistriesConfig =
@@ -112,7 +116,7 @@ export function registriesConfig(inputs: RegistriesInputs): RegistriesConfig {
   );
   const policies = judgePolicies(inputs, { allowed, blocked: blocks.policy });
   if (policies.verdict === "refused") return policies;
-  const lookaside = judgePlaces(policies.scopes, registries, inputs.taken ?? new Set());
+  const lookaside = judgePlaces(policies.scopes, registries, inputs.taken ?? noneTaken);
   if (lookaside.problems.length > 0) return refused(lookaside.problems);
   const made = (): MadeRegistries => ({
     registries: registries(),
@@ -168,11 +172,12 @@ const searchFiles = (search: readonly string[] | undefined): readonly GeneratedF
 function judgePlaces(
   scopes: ScopesOfPolicies,
   registries: () => readonly Registry[],
-  taken: ReadonlySet<string>,
+  taken: TakenPlaces,
 ): { readonly places: readonly string[]; readonly problems: readonly ObjectProblem[] } {
   const places = new Set<string>();
-  const problems: ObjectProblem[] = [];
-  for (const [scope, objects] of scopes) {
+  const { problems: uncertain, ofCluster } = uncertainPlaces(scopes, taken.unread);
+  const problems: ObjectProblem[] = [...uncertain];
+  for (const [scope, objects] of ofCluster) {
     const own = placesOf(scope, registries());
     const problem = (reason: string) => ({ path: "spec.scopes", reason: `has ${scope}, ${reason}` });
     if (own === undefined) {
@@ -182,7 +187,7 @@ function judgePlaces(
       for (const object of objects) problems.push({ object, ...nameless });
       continue;
     }
-    const twice = own.find((place) => taken.has(place));
+    const twice = own.find((place) => taken.places.has(place));
     const isOfCluster = objects.some((object) => !isOfNamespace(object));
     if (twice !== undefined && !isOfCluster) {
       const defined = problem(
@@ -246,9 +251,6 @@ interface Lists {
   readonly allowed: readonly string[];
   readonly blocked: readonly string[];
 }
-
-/** All scopes that have a requirement, and the policies that name each; the cluster's own names are theirs alone. */
-type ScopesOfPolicies = ReadonlyMap<string, readonly string[]>;
 
 type Policies =
   | {

@@ -1,15 +1,23 @@
 import { gzipSync } from "fflate";
 import { describe, expect, test } from "vitest";
 import { MachineConfig } from "../../api/kinds/machine-config.ts";
+import { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
+import { labels } from "../../api/names.ts";
 import { encodeDataUrl } from "../../ignition/data-url.ts";
+import { decideRegistries } from "./decide-registries.ts";
+import { takenByPool } from "./registries-base.ts";
 import { definesPlaces, takenPlaces } from "./taken-places.ts";
 
 const ofSystems = ["registry.redhat.io", "registry.access.redhat.com"];
 
-const withFiles = (name: string, texts: readonly string[], isPacked = false): MachineConfig => ({
+const withFiles = (
+  name: string,
+  texts: readonly string[],
+  { isPacked = false, role = "worker" } = {},
+): MachineConfig => ({
   apiVersion: MachineConfig.apiVersion,
   kind: "MachineConfig",
-  metadata: { name },
+  metadata: { name, labels: { [labels.role]: role } },
   spec: {
     config: {
       ignition: { version: "3.4.0" },
@@ -25,8 +33,20 @@ const withFiles = (name: string, texts: readonly string[], isPacked = false): Ma
   },
 });
 
-const places = (...configs: readonly MachineConfig[]) =>
-  [...takenPlaces(configs)].filter((place) => !ofSystems.includes(place));
+const pool = (name: string, ...roles: readonly string[]): MachineConfigPool => ({
+  apiVersion: MachineConfigPool.apiVersion,
+  kind: "MachineConfigPool",
+  metadata: { name },
+  spec: { machineConfigSelector: { matchExpressions: [{ key: labels.role, operator: "In", values: [...roles] }] } },
+});
+const pools = [pool("master", "master"), pool("worker", "worker"), pool("infra", "worker", "infra")];
+
+const taken = (of: string, configs: readonly MachineConfig[]) => {
+  const { places, unread } = takenByPool(of, () => undefined, { pools, configs });
+  return { places: [...places].filter((place) => !ofSystems.includes(place)), unread };
+};
+
+const places = (...configs: readonly MachineConfig[]) => taken("worker", configs).places;
 
 /** A file of a place, and as many characters of a comment. */
 const place = (name: string, comment = 0) => `docker:\n  ${name}:\n    lookaside: https://x\n#${"x".repeat(comment)}\n`;
@@ -35,11 +55,14 @@ describe("takenPlaces", () => {
   test("the places of files of registries.d are taken, compressed or not [runtime-taken-places-1]", () => {
     const configs = [
       withFiles("99-a", [place("a.example.com"), "docker: {b.example.com/ns: {}}"]),
-      withFiles("99-b", [place("c.example.com")], true),
-      withFiles("99-c", ["docker: [", "docker: *x", "docker: text", "", "docker: {d: {}, d: {}}"]),
+      withFiles("99-b", [place("c.example.com")], { isPacked: true }),
+      withFiles("99-c", ["", "# none", "docker:", "Docker: {e: {}}", "default-docker: {lookaside: https://x}"]),
     ];
-    expect(places(...configs)).toEqual(["c.example.com", "a.example.com", "b.example.com/ns"]);
-    expect(takenPlaces(configs)).toEqual(new Set([...ofSystems, ...places(...configs)]));
+    expect(places(...configs)).toEqual(["c.example.com", "e", "a.example.com", "b.example.com/ns"]);
+    expect(takenPlaces({ pools, configs, labels: { [labels.role]: "worker" } })).toEqual({
+      places: new Set([...ofSystems, ...places(...configs)]),
+      unread: [],
+    });
     expect(configs.map(definesPlaces)).toEqual([true, true, true]);
     expect([definesPlaces(withFiles("99-d", [])), definesPlaces(undefined)]).toEqual([false, false]);
   });
@@ -74,9 +97,118 @@ describe("takenPlaces", () => {
     expect(process.cpuUsage(before).user).toBeLessThan(3_000_000);
   });
 
-  test("of one MachineConfig 32 Ki characters are read, of all 128 Ki, and small ones first [runtime-taken-places-4]", () => {
+  test("of one MachineConfig 32 Ki characters are read, of a pool 128 Ki, small ones first, and the others are named [runtime-taken-places-4]", () => {
     const full = Array.from({ length: 5 }, (_, i) => withFiles(`00-${i}`, [place(`full-${i}`, 32_720)]));
     const small = withFiles("99-small", [place("small"), place("large", 40_000), place("behind")]);
-    expect(places(...full, small)).toEqual(["small", "behind", "full-0", "full-1", "full-2"]);
+    const found = taken("worker", [...full, small]);
+    expect(found.places).toEqual(["small", "behind", "full-0", "full-1", "full-2"]);
+    expect(found.unread.map(({ config }) => config)).toEqual(["99-small", "00-3", "00-4"]);
+    expect(found.unread.map(({ reason }) => reason)).toEqual([
+      expect.stringContaining("/etc/containers/registries.d/x1.yaml: with those before it, it has more than 32768"),
+      ...Array.from({ length: 2 }, () => expect.stringContaining("6 MachineConfigs") as string),
+    ]);
+  });
+
+  test.for([
+    { text: "docker: [", says: "it is no plain YAML" },
+    { text: "docker: *x", says: "it is no plain YAML" },
+    { text: "docker: {d: {}, d: {}}", says: "it is no plain YAML" },
+    { text: "docker: text", says: "docker is no object" },
+    { text: "docker: [a]", says: "docker is no object" },
+    { text: "- docker", says: "it is no object" },
+  ])(
+    "the file $text may define any place, and its MachineConfig is named [runtime-taken-places-5]",
+    ({ text, says }) => {
+      const { unread } = taken("worker", [withFiles("99-a", [place("a.example.com"), text])]);
+      expect(unread).toEqual([
+        {
+          config: "99-a",
+          reason: expect.stringContaining("/etc/containers/registries.d/x1.yaml: ") as string,
+          remedy: expect.stringContaining("plain YAML") as string,
+        },
+      ]);
+      expect(unread[0]?.reason).toContain(says);
+    },
+  );
+
+  test("a file that is elsewhere, or whose contents are not text, may define any place [runtime-taken-places-6]", () => {
+    const sources = ["https://example.com/x.yaml", "data:;base64,/w==", undefined];
+    const unread = sources.map((source) => {
+      const config = withFiles("99-a", [""]);
+      const [file] = (config.spec?.config as { storage: { files: { contents: object }[] } }).storage.files;
+      if (file !== undefined) file.contents = source === undefined ? {} : { source };
+      return taken("worker", [config]).unread.length;
+    });
+    expect(unread).toEqual([1, 1, 0]);
+  });
+
+  test("a pool's places are those of MachineConfigs on machines that get its registries [runtime-taken-places-7]", () => {
+    const configs = [
+      withFiles("99-worker", [place("of-worker")]),
+      withFiles("99-master", [place("of-master")], { role: "master" }),
+      withFiles("99-infra", [place("of-infra"), "docker: ["], { role: "infra" }),
+      withFiles("99-nobody", [place("of-nobody"), "docker: ["], { role: "nobody" }),
+    ];
+    expect(taken("master", configs)).toEqual({ places: ["of-master"], unread: [] });
+    // The pool infra takes the MachineConfigs of worker over, and so the registries.
+    expect(taken("worker", configs)).toMatchObject({
+      places: ["of-worker", "of-infra"],
+      unread: [{ config: "99-infra" }],
+    });
+  });
+
+  test("while files of a pool are not read, policies of namespaces alone are left out, and say which MachineConfig it is [runtime-taken-places-8]", () => {
+    const rightful = withFiles("50-signatures", [place("quay.corp.example", 2000)]);
+    const policy = (kind: "ImagePolicy" | "ClusterImagePolicy", scope: string, namespace?: string) => ({
+      apiVersion: "config.openshift.io/v1",
+      kind,
+      metadata: { name: "p", ...(namespace === undefined ? {} : { namespace }) },
+      spec: {
+        scopes: [scope],
+        policy: { rootOfTrust: { policyType: "PublicKey" as const, publicKey: { keyData: "QUJD" } } },
+      },
+    });
+    const decide = (others: readonly MachineConfig[]) =>
+      decideRegistries({
+        pool: "worker",
+        present: undefined,
+        owner: rightful,
+        generatorVersion: "",
+        base: {
+          registries: "",
+          policy: "{}",
+          taken: takenByPool("worker", () => undefined, { pools, configs: [rightful, ...others] }),
+        },
+        objects: {
+          image: undefined,
+          digestMirrorSets: [],
+          contentSourcePolicies: [],
+          tagMirrorSets: [],
+          clusterImagePolicies: [policy("ClusterImagePolicy", "of-cluster.example")],
+          imagePolicies: [
+            policy("ImagePolicy", "quay.corp.example", "eve"),
+            policy("ImagePolicy", "quay.io/team", "ann"),
+          ],
+          releaseImage: undefined,
+        },
+      });
+    const leftOut = (others: readonly MachineConfig[]) => {
+      const decision = decide(others);
+      return decision.do === "write" ? decision.leftOut.map(({ object }) => object) : decision;
+    };
+    const crowd = (role: string) =>
+      Array.from({ length: 70 }, (_, i) => withFiles(`99-${role}-${i}`, [place(`h${i}`, 1880)], { role }));
+    expect(leftOut([])).toEqual(["ImagePolicy/eve/p"]);
+    expect(leftOut(crowd("master"))).toEqual(["ImagePolicy/eve/p"]);
+    expect(leftOut(crowd("infra"))).toEqual(["ImagePolicy/ann/p", "ImagePolicy/eve/p"]);
+    const decision = decide(crowd("infra"));
+    if (decision.do !== "write") throw new Error("policies of namespaces hold up those of the cluster");
+    expect(decision.leftOut[0]).toMatchObject({
+      path: "spec.scopes",
+      reason: expect.stringContaining("50-signatures (with the smaller ones of 71 MachineConfigs") as string,
+      remedy: expect.stringContaining("mend MachineConfig 99-infra-68: ") as string,
+    });
+    const text = JSON.stringify(decision.config);
+    expect([text.includes("of-cluster.example"), text.includes("quay.corp.example")]).toEqual([true, false]);
   });
 });

@@ -1,12 +1,19 @@
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
-import { contentsReader, textOf } from "../../ignition/data-url.ts";
+import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import type { File } from "../../ignition/types.ts";
 import { ignitionOf } from "../config/validate-machine-config.ts";
 import { poolInRenderedName } from "../config/is-rendered.ts";
-import { kubernetesYaml } from "../text/kubernetes-yaml.ts";
+import { poolSelects } from "../config/pool-selector.ts";
+import {
+  type LookasideText,
+  isLookasideFile,
+  lookasideFolder,
+  lookasideTexts,
+  readLookaside,
+  remedies,
+} from "./lookaside-files.ts";
 import { sigstorePath } from "./registries-config.ts";
-
-const folder = "/etc/containers/registries.d/";
+import type { TakenPlaces, UnreadPlaces } from "./uncertain-places.ts";
 
 /**
  * Places that the files of Red Hat's operating systems define, where no cluster sees them: registry.redhat.io.yaml and
@@ -14,21 +21,35 @@ const folder = "/etc/containers/registries.d/";
  */
 const ofSystems = ["registry.redhat.io", "registry.access.redhat.com"] as const;
 
+/** What decides which files are on the machines that get the registries of a pool. */
+export interface PlacesView {
+  readonly pools: readonly MachineConfigPool[];
+  readonly configs: readonly MachineConfig[];
+  /** The labels of the MachineConfig with the registries. */
+  readonly labels: Readonly<Record<string, string>>;
+}
+
+type Unread = Omit<UnreadPlaces, "config">;
+
 /** What one MachineConfig's own files of registries.d say. */
 interface PlaceFiles {
   readonly hasAny: boolean;
   /** The characters of those files that are read. */
   readonly size: number;
-  places(): readonly string[];
+  /** Reads them, once. */
+  read(): ReadPlaces;
 }
 
-/** Characters of such files in one MachineConfig: each is small, and what goes beyond is not read. */
-const mostInObject = 32 * 1024;
+interface ReadPlaces {
+  readonly places: readonly string[];
+  /** Why some of the files are not read. */
+  readonly unread: Unread | undefined;
+}
 
-/** Characters of such files in all MachineConfigs, those first that have least: more would hold up all pools. */
-const mostInAll = 128 * 1024;
+/** Characters of such files on the machines of a pool, those first that have least: more would hold up its registries. */
+const mostInPool = 128 * 1024;
 
-const none: PlaceFiles = { hasAny: false, size: 0, places: () => [] };
+const none: PlaceFiles = { hasAny: false, size: 0, read: () => ({ places: [], unread: undefined }) };
 
 /** By MachineConfig, so that each is read once, for whichever pool and pass. */
 const known = new WeakMap<MachineConfig, PlaceFiles>();
@@ -43,43 +64,43 @@ function placeFilesOf(config: MachineConfig): PlaceFiles {
 }
 
 function placeFiles(files: readonly File[]): PlaceFiles {
-  let texts = textsOf(files);
-  let places: readonly string[] | undefined;
+  let texts = lookasideTexts(files);
+  let found: ReadPlaces | undefined;
   return {
     hasAny: true,
-    size: texts.reduce((sum, text) => sum + text.length, 0),
-    places: () => {
-      places ??= texts.flatMap(placesIn);
+    size: texts.reduce((sum, one) => sum + (one.verdict === "text" ? one.text.length : 0), 0),
+    read: () => {
+      found ??= readPlaces(texts);
       texts = [];
-      return places;
+      return found;
     },
   };
+}
+
+function readPlaces(texts: readonly LookasideText[]): ReadPlaces {
+  const places: string[] = [];
+  let unread: Unread | undefined;
+  for (const one of texts) {
+    const { path } = one.file;
+    if (one.verdict === "unread") {
+      unread ??= { reason: `${path}: ${one.reason}`, remedy: one.remedy };
+      continue;
+    }
+    const reading = readLookaside(one.text);
+    for (const place of reading.places) places.push(place);
+    if (reading.uncertain !== undefined) unread ??= { reason: `${path}: ${reading.uncertain}`, remedy: remedies.yaml };
+  }
+  return { places, unread };
 }
 
 /** A MachineConfig's own files of registries.d, without ours. */
 function filesIn(config: MachineConfig): readonly File[] {
   if (poolInRenderedName(config.metadata.name) !== undefined) return [];
   // Most configurations have none: their text is not read as Ignition.
-  if (!JSON.stringify(config.spec?.config ?? {}).includes(folder)) return [];
+  if (!JSON.stringify(config.spec?.config ?? {}).includes(lookasideFolder)) return [];
   const ignition = ignitionOf(config);
   if (ignition?.verdict !== "valid") return [];
-  return (ignition.config.storage?.files ?? []).filter(
-    ({ path }) => path.startsWith(folder) && path.endsWith(".yaml") && path !== sigstorePath,
-  );
-}
-
-function textsOf(files: readonly File[]): readonly string[] {
-  const read = contentsReader({ maxTotalBytes: 8 * mostInObject });
-  let left = mostInObject;
-  return files.flatMap(({ contents: resource }) => {
-    // Percent-encoded, a character takes nine.
-    if (left <= 0 || (resource?.source?.length ?? 0) > 10 * mostInObject) return [];
-    const contents = read(resource);
-    const text = contents.verdict === "decoded" ? textOf(contents.bytes) : undefined;
-    if (text === undefined || text.length > left) return [];
-    left -= text.length;
-    return [text];
-  });
+  return (ignition.config.storage?.files ?? []).filter(({ path }) => isLookasideFile(path) && path !== sigstorePath);
 }
 
 /** Whether a MachineConfig may define places for signatures. */
@@ -87,24 +108,31 @@ export const definesPlaces = (config: MachineConfig | undefined): boolean =>
   config !== undefined && placeFilesOf(config).hasAny;
 
 /**
- * Places that other files of registries.d than ours define. Container engines read none of these files, and pull
- * nothing, if two of them define the same place (containers-registries.d(5)).
+ * Places that other files of registries.d than ours define on machines of a pool, and of pools that take its registries
+ * over. Container engines read none of these files, and pull nothing, if two of them define the same place
+ * (containers-registries.d(5)).
  */
-export function takenPlaces(configs: readonly MachineConfig[]): ReadonlySet<string> {
-  const taken = new Set<string>(ofSystems);
-  let left = mostInAll;
-  for (const files of configs.map(placeFilesOf).toSorted((one, other) => one.size - other.size)) {
+export function takenPlaces({ pools, configs, labels }: PlacesView): TakenPlaces {
+  const selectors = pools
+    .map(({ spec }) => spec.machineConfigSelector)
+    .filter((selector) => poolSelects(selector, labels));
+  const members = configs.filter(
+    (config) => definesPlaces(config) && selectors.some((selector) => poolSelects(selector, config.metadata.labels)),
+  );
+  const places = new Set<string>(ofSystems);
+  const unread: UnreadPlaces[] = [];
+  let left = mostInPool;
+  for (const config of members.toSorted((one, other) => placeFilesOf(one).size - placeFilesOf(other).size)) {
+    const files = placeFilesOf(config);
     left -= files.size;
-    if (left < 0) break;
-    for (const place of files.places()) taken.add(place);
+    const found = left < 0 ? { places: [], unread: tooMany(members) } : files.read();
+    for (const place of found.places) places.add(place);
+    if (found.unread !== undefined) unread.push({ config: config.metadata.name, ...found.unread });
   }
-  return taken;
+  return { places, unread };
 }
 
-/** The places of one file; none of one that engines cannot read either. */
-function placesIn(text: string): readonly string[] {
-  const document = kubernetesYaml(text);
-  if (document.errors.length > 0) return [];
-  const { docker } = (document.toJS({ maxAliasCount: -1 }) ?? {}) as { readonly docker?: unknown };
-  return typeof docker === "object" && docker !== null ? Object.keys(docker) : [];
-}
+const tooMany = ({ length }: readonly MachineConfig[]): Unread => ({
+  reason: `with the smaller ones of ${length} MachineConfigs, its files have more than ${mostInPool} characters`,
+  remedy: remedies.size,
+});

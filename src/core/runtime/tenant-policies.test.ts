@@ -4,6 +4,7 @@ import { ownPolicy, ownRegistriesConf } from "../render/base-configs.ts";
 import { decideRegistries, policyStatuses } from "./decide-registries.ts";
 import type { RegistryObjects } from "./registry-objects.ts";
 import { roomOf } from "./tenant-policies.ts";
+import { noneTaken } from "./uncertain-places.ts";
 
 const policy = (namespace: string, name: string, scopes: readonly string[], keyData: string): ImagePolicy => ({
   apiVersion: openshift.ImagePolicy.apiVersion,
@@ -26,7 +27,7 @@ const decide = (objects: RegistryObjects) =>
   decideRegistries({
     pool: "worker",
     objects,
-    base: { registries: ownRegistriesConf, policy: ownPolicy, taken: new Set() },
+    base: { registries: ownRegistriesConf, policy: ownPolicy, taken: noneTaken },
     present: undefined,
     owner: { apiVersion: "v1", kind: "ControllerConfig", metadata: { name: "owner", uid: "1" } },
     generatorVersion: "1",
