@@ -3,7 +3,7 @@ import { parseArgs } from "node:util";
 import { McoError } from "../api/errors.ts";
 import { isDnsName } from "../api/schema/schema.ts";
 import { nearestOf } from "../core/text/nearest.ts";
-import { type Flag, type ValuesOf, nameOf } from "./flags.ts";
+import { type Flag, type ValuesOf, valueNameOf } from "./flags.ts";
 
 type Options = NonNullable<NonNullable<Parameters<typeof parseArgs>[0]>["options"]>;
 
@@ -17,7 +17,7 @@ export function readArguments<const Flags extends readonly Flag[]>(
   flags: Flags,
   allowed: { readonly positionals?: boolean } = {},
 ): { readonly values: ValuesOf<Flags>; readonly positionals: readonly string[] } {
-  const options = Object.fromEntries(flags.map((flag) => [nameOf(flag), optionOf(flag)]));
+  const options = Object.fromEntries(flags.map((flag) => [valueNameOf(flag), optionOf(flag)]));
   try {
     const read = parseArgs({ args: [...args], options, allowPositionals: allowed.positionals === true, strict: true });
     return { values: read.values as unknown as ValuesOf<Flags>, positionals: read.positionals };

@@ -475,4 +475,4 @@ export type ValuesOf<Flags extends readonly Flag[]> = {
 };
 
 /** The name of a flag's value. */
-export const nameOf = ({ flag, name }: Flag): string => name ?? flag.replace(/^-+/, "");
+export const valueNameOf = ({ flag, name }: Flag): string => name ?? flag.replace(/^-+/, "");

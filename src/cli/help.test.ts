@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { readArguments } from "./arguments.ts";
 import { commands } from "./commands.ts";
-import { type Flag, flags, nameOf } from "./flags.ts";
+import { type Flag, flags, valueNameOf } from "./flags.ts";
 import { commandHelp, overview, wrapped } from "./help.ts";
 
 describe.for(Object.entries(commands))("mco %s", ([name, command]) => {
@@ -16,7 +16,7 @@ test("a flag is named once for each command, by each of its names [cli-help-1]",
   for (const of of Object.values(flags) as readonly (readonly Flag[])[]) {
     const names = of.flatMap(({ flag, short }) => (short === undefined ? [flag] : [flag, `-${short}`]));
     expect(new Set(names).size).toBe(names.length);
-    expect(new Set(of.map(nameOf)).size).toBe(of.length);
+    expect(new Set(of.map(valueNameOf)).size).toBe(of.length);
   }
 });
 

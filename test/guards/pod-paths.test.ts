@@ -33,7 +33,7 @@ const own: Readonly<Record<string, readonly string[]>> = {
   "src/cluster/up.ts": ["`${layout.logs}/${name}.log`"],
   "src/cli/bundle.ts": ["join(folder"],
   // Keys of a Secret, as a pod's volume has them.
-  "src/cli/commands/daemon.ts": ["`${machineTokens.folder}/${machineTokens.file}`"],
+  "src/cli/flags.ts": ["`${machineTokens.folder}/${machineTokens.file}`"],
   "src/cli/commands/os-builder.ts": ["`${folder}/${name}`"],
   "src/cli/commands/up.ts": [
     '`${layout.logs}/${chosen.apiServer === "kubernetes" ? "kube-apiserver" : "apiserver"}.log`',

@@ -1,4 +1,3 @@
-import { hostPaths, machineTokens } from "../../api/names.ts";
 import { SectionMeter, journalFamilies } from "../../core/metrics/section-meter.ts";
 import { certificateController } from "../../daemon/certificate-controller.ts";
 import { closeBuildCaches } from "../../daemon/close-build-caches.ts";

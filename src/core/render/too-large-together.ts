@@ -50,7 +50,7 @@ function charactersOf(value: object): number {
   const left: unknown[] = [value];
   for (let part = left.pop(); part !== undefined; part = left.pop()) {
     if (typeof part === "string") characters += part.length + 2;
-    else if (typeof part !== "object" || part === null) characters += String(part).length;
+    else if (typeof part !== "object" || part === null) characters += (JSON.stringify(part) ?? "").length;
     else if (Array.isArray(part)) {
       characters += part.length + 1;
       for (const item of part as readonly unknown[]) left.push(item ?? null);

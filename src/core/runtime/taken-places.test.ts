@@ -135,7 +135,8 @@ describe("takenPlaces", () => {
     const sources = ["https://example.com/x.yaml", "data:;base64,/w==", undefined];
     const unread = sources.map((source) => {
       const config = withFiles("99-a", [""]);
-      const [file] = (config.spec?.config as { storage: { files: { contents: object }[] } }).storage.files;
+      const { storage } = (config.spec?.config ?? {}) as { storage?: { files: { contents: object }[] } };
+      const file = storage?.files[0];
       if (file !== undefined) file.contents = source === undefined ? {} : { source };
       return taken("worker", [config]).unread.length;
     });
