@@ -142,8 +142,7 @@ describe("the chart of a pool", () => {
       ] as const;
       const years = (Date.parse("9999-12-30T00:00:00Z") - morning) / 1000;
       const toCome = { ...moved(update, years), run: "rendered-worker-x" };
-      const { startedAt, ...rest } = toCome;
-      const open = { ...rest, startedAt: update.startedAt, state: "Open" as const };
+      const open = { ...toCome, startedAt: update.startedAt, state: "Open" as const };
       const alone = timelineOf("pool/worker", new Map(others), { now, ...options });
       for (const strange of [toCome, open]) {
         const timeline = timelineOf("pool/worker", new Map([...others, ["worker-9", [strange]]]), { now, ...options });
