@@ -150,7 +150,7 @@ test("an unassigned node is offered each pool that labels alone put it into [poo
   expect(poolOffers({ metadata: { name: "n", labels: { "kubernetes.io/os": "windows" } } }, rolePools)).toEqual([]);
 });
 
-test("what a selector may list costs a machine that joins its pool little [pool-of-node-5]", () => {
+test("what a selector may list costs a machine that joins its pool little [pool-of-node-6]", () => {
   const lists = (keys: number, each: number) =>
     pool("lists", {
       matchExpressions: Array.from({ length: keys }, (_, i) => ({
