@@ -44,16 +44,13 @@ function sizeOf({ spec }: MachineConfigInput): number {
   return size;
 }
 
-/** Characters of `true`, `null` and most numbers. */
-const ofOthers = 4;
-
 /** About how many characters of JSON a value has, however deep it nests. No text is made of it. */
 function charactersOf(value: object): number {
   let characters = 0;
   const left: unknown[] = [value];
   for (let part = left.pop(); part !== undefined; part = left.pop()) {
     if (typeof part === "string") characters += part.length + 2;
-    else if (typeof part !== "object" || part === null) characters += ofOthers;
+    else if (typeof part !== "object" || part === null) characters += (JSON.stringify(part) ?? "").length;
     else if (Array.isArray(part)) {
       characters += part.length + 1;
       for (const item of part as readonly unknown[]) left.push(item ?? null);
