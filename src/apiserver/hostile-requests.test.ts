@@ -467,6 +467,16 @@ describe("the time that a request takes is in proportion to it", () => {
     server.close();
   });
 
+  test("of more labels with problems than a call takes arguments [apiserver-hostile-69]", async () => {
+    const server = start();
+    const labels = Object.fromEntries(many(160_000, (i) => [`-${i}`, ""]));
+    const refused = await send(adminOf(server), "POST", "/api/v1/namespaces/default/configmaps", {
+      metadata: { name: "m", labels },
+    });
+    expect(refused.status).toBe(422);
+    server.close();
+  });
+
   test("of a duration with many digits [apiserver-hostile-13]", () => {
     const began = process.cpuUsage();
     expect(formats["duration"]?.(`${"1".repeat(40_000)}x`)).toBe(false);

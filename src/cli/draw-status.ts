@@ -1,3 +1,4 @@
+import { pushAll } from "../api/schema/push-all.ts";
 import type { ClusterStatus, NodeStatus, PoolStatus } from "../core/preview/cluster-status.ts";
 import { listText } from "../core/text/list-text.ts";
 import { type Paint, paintOf } from "../core/text/paint.ts";
@@ -103,7 +104,7 @@ export function drawStatus(status: ClusterStatus, options: DrawOptions): readonl
     for (const node of status.nodes) if (node.pool === pool.name) lines.push(nodeLine(node));
   }
   const others = status.nodes.filter((node) => !status.pools.some((pool) => pool.name === node.pool));
-  if (others.length > 0) lines.push("", paint("in no pool", "bold"), ...others.map(nodeLine));
+  if (others.length > 0) pushAll(lines, ["", paint("in no pool", "bold"), ...others.map(nodeLine)]);
   return lines;
 
   function pinnedLine({ have, of, problem }: NonNullable<PoolStatus["pinned"]>): string {

@@ -1,3 +1,4 @@
+import { greatestOf } from "../api/schema/extremes.ts";
 import { type Command, commands } from "./commands.ts";
 import { flagsOf } from "./global-flags.ts";
 
@@ -21,7 +22,7 @@ export function wrapped(text: string, indent: number, width: number): string {
 /** Terms and their texts as two columns. */
 function table(rows: readonly (readonly [term: string, text: string])[], width: number): string {
   const fitting = rows.map(([term]) => term.length).filter((length) => length <= longestTerm);
-  const indent = 2 + Math.max(0, ...fitting) + 2;
+  const indent = 2 + greatestOf(fitting, 0) + 2;
   return rows
     .map(([term, text]) => {
       const lead = `  ${term}`;

@@ -1,3 +1,4 @@
+import { greatestOf } from "../api/schema/extremes.ts";
 import { McoError } from "../api/errors.ts";
 import type { KubeObject } from "../api/schema/object.ts";
 import type { ControlHandler } from "../host/host.ts";
@@ -487,9 +488,13 @@ function nextHost(hosts: readonly HostRecord[], pool: string): HostRecord {
     .filter(({ name }) => name.startsWith(`${pool}-`))
     .map(({ name }) => Number(name.slice(pool.length + 1)));
   return {
-    name: `${pool}-${Math.max(-1, ...numbers) + 1}`,
+    name: `${pool}-${greatestOf(numbers, -1) + 1}`,
     pool,
-    index: Math.max(-1, ...hosts.map(({ index }) => index)) + 1,
+    index:
+      greatestOf(
+        hosts.map(({ index }) => index),
+        -1,
+      ) + 1,
   };
 }
 

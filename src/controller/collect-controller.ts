@@ -1,3 +1,4 @@
+import { leastOf } from "../api/schema/extremes.ts";
 import { type Node, kubernetes } from "../api/foreign/kubernetes.ts";
 import { MachineConfig } from "../api/kinds/machine-config.ts";
 import { MachineConfigNode } from "../api/kinds/machine-config-node.ts";
@@ -158,8 +159,12 @@ function noteUsed(
 /** When the next quiet time of a config is over, or the next use may have ended. */
 const secondsToNext = (verdicts: readonly ConfigRetention[], now: number): number =>
   Math.min(
-    ...verdicts.flatMap((verdict) =>
-      verdict.keep && verdict.because === "quiet" && verdict.until !== undefined ? [(verdict.until - now) / 1000] : [],
+    leastOf(
+      verdicts.flatMap((verdict) =>
+        verdict.keep && verdict.because === "quiet" && verdict.until !== undefined
+          ? [(verdict.until - now) / 1000]
+          : [],
+      ),
     ),
     reconcileAfterSeconds,
   );

@@ -1,3 +1,4 @@
+import { greatestOf, leastOf } from "../api/schema/extremes.ts";
 import { ControllerConfig } from "../api/kinds/controller-config.ts";
 import { kubernetes } from "../api/foreign/kubernetes.ts";
 import { MachineConfig } from "../api/kinds/machine-config.ts";
@@ -167,7 +168,7 @@ function nextPass(
 
 function earliest(times: readonly (number | undefined)[]): number | undefined {
   const known = times.filter((time) => time !== undefined);
-  return known.length === 0 ? undefined : Math.min(...known);
+  return known.length === 0 ? undefined : leastOf(known);
 }
 
 function watchesOfMachines(memory: NodeMemory): readonly [Watch, ...Watch[]] {
@@ -291,8 +292,8 @@ function watchesOfSettings(memory: NodeMemory): readonly Watch[] {
 
 function factsIn(caches: Caches, memory: NodeMemory): Facts {
   const now = memory.now();
-  const silentMs = Math.max(
-    ...[MachineConfigPool, kubernetes.Node, MachineConfigNode].map((resource) =>
+  const silentMs = greatestOf(
+    [MachineConfigPool, kubernetes.Node, MachineConfigNode].map((resource) =>
       caches.of(resource as typeof MachineConfigPool).silentForMs(),
     ),
   );

@@ -1,3 +1,4 @@
+import { pushAll } from "../api/schema/push-all.ts";
 import { type ErrorCode, McoError } from "../api/errors.ts";
 import { type Node, kubernetes } from "../api/foreign/kubernetes.ts";
 import { MachineConfigNode } from "../api/kinds/machine-config-node.ts";
@@ -110,11 +111,11 @@ async function fetchImages(sets: readonly PinnedSet[], fetch: Fetch, context: Co
   const progress = progressReporter(fetch, wanted.length, context);
   await progress(present, true);
   const { fitting, problems } = await forecast(missing, fetch, context);
-  failures.push(...problems);
+  pushAll(failures, problems);
   let unanswered = 0;
   for (const one of fitting) {
     if (unanswered >= mostUnanswered) {
-      failures.push(...failuresOf(one, "MCO_IMAGE_UNREACHABLE", "not tried: the images before it got no answer"));
+      pushAll(failures, failuresOf(one, "MCO_IMAGE_UNREACHABLE", "not tried: the images before it got no answer"));
       continue;
     }
     try {
@@ -125,7 +126,7 @@ async function fetchImages(sets: readonly PinnedSet[], fetch: Fetch, context: Co
     } catch (error) {
       turn.throwIfAborted();
       unanswered = isRetryable(error) ? unanswered + 1 : 0;
-      failures.push(...failuresOf(one, codeOf(error), problemOf(error)));
+      pushAll(failures, failuresOf(one, codeOf(error), problemOf(error)));
     }
   }
   return failures;
@@ -151,17 +152,17 @@ async function forecast(
   let unanswered = 0;
   for (const one of missing) {
     if (unanswered >= mostUnanswered) {
-      problems.push(...failuresOf(one, "MCO_IMAGE_UNREACHABLE", "not tried: the images before it got no answer"));
+      pushAll(problems, failuresOf(one, "MCO_IMAGE_UNREACHABLE", "not tried: the images before it got no answer"));
       continue;
     }
     try {
-      layers.push(...(await attempted(() => images.layersOf(one.image, turn), turn, context)));
+      pushAll(layers, await attempted(() => images.layersOf(one.image, turn), turn, context));
       fitting.push(one);
       unanswered = 0;
     } catch (error) {
       turn.throwIfAborted();
       unanswered = isRetryable(error) ? unanswered + 1 : 0;
-      problems.push(...failuresOf(one, codeOf(error), problemOf(error)));
+      pushAll(problems, failuresOf(one, codeOf(error), problemOf(error)));
     }
   }
   const verdict = forecastPins(layers, fitting.length === 0 ? undefined : await images.space(turn));

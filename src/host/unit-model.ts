@@ -1,3 +1,4 @@
+import { pushAll } from "../api/schema/push-all.ts";
 import { McoError } from "../api/errors.ts";
 import { hostPaths } from "../api/names.ts";
 import {
@@ -230,7 +231,7 @@ export function unitModel(support: UnitModelSupport): UnitModel {
     const signal = new AbortController().signal;
     const paths: string[] = [`${unitFolder}/${name}`, ...(await support.listTree(`${unitFolder}/${name}.d`))];
     for (const path of configurationOf[name] ?? [])
-      paths.push(...(path.endsWith("/") ? await support.listTree(path.slice(0, -1)) : [path]));
+      pushAll(paths, path.endsWith("/") ? await support.listTree(path.slice(0, -1)) : [path]);
     const result: Record<string, string> = {};
     for (const path of paths) {
       const entry = await files.read(path, signal);

@@ -1,3 +1,4 @@
+import { leastOf } from "../api/schema/extremes.ts";
 import type { JournalLine } from "../api/books/journal-line.ts";
 import { MachineStateJournal } from "../api/books/machine-state-journal.ts";
 import { appendLines, ringLimits } from "../core/books/journal.ts";
@@ -171,7 +172,7 @@ class LineSender implements JournalWriter {
     const isFull = memory.waiting.length >= mostLines && memory.failures === 0;
     const at = isFull
       ? Math.max(memory.fullNotBefore, clock.monotonic())
-      : Math.max(memory.notBefore, Math.min(...memory.waiting.map(({ dueAt }) => dueAt)));
+      : Math.max(memory.notBefore, leastOf(memory.waiting.map(({ dueAt }) => dueAt)));
     if (memory.due !== undefined && memory.due.at === at) return;
     memory.due?.cancel();
     memory.due = {

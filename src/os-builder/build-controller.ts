@@ -1,3 +1,4 @@
+import { leastOf } from "../api/schema/extremes.ts";
 import { MachineConfig } from "../api/kinds/machine-config.ts";
 import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { MachineOSBuild } from "../api/kinds/machine-os-build.ts";
@@ -161,7 +162,7 @@ async function makeWanted(
   await reportStanding(pool, intent, want.problems, standing, context);
   const denied = want.problems.some(({ code }) => code === "PushTokenDenied") ? [invalidSeconds] : [];
   const looks = [...denied, ...(standing.reconcileAfterSeconds === undefined ? [] : [standing.reconcileAfterSeconds])];
-  return looks.length === 0 ? done() : done(Math.min(...looks));
+  return looks.length === 0 ? done() : done(leastOf(looks));
 }
 
 /** Brings every build of a pool that has not ended a step on, and removes what those that ended needed. */
@@ -177,7 +178,7 @@ async function driveAll(pool: string, context: BuilderContext): Promise<NextPass
       if (outcome !== undefined) looks.push(outcome);
     }
   }
-  return looks.length === 0 ? undefined : Math.min(...looks);
+  return looks.length === 0 ? undefined : leastOf(looks);
 }
 
 /** The purpose of a build, read again, and whether it still has the key for which the build was started. */

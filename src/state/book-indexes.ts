@@ -1,3 +1,4 @@
+import { greatestOf } from "../api/schema/extremes.ts";
 import type { JournalLine, JournalMark } from "../api/books/journal-line.ts";
 import type { Chapter } from "../api/books/machine-state-chapter.ts";
 import { timestampOf } from "../api/schema/object.ts";
@@ -221,7 +222,7 @@ export class BookIndexes {
       // The index keeps their facts before they are deleted.
       for (const number of pruning.numbers)
         bookObjects.through = [...merged(bookObjects.through, bookObjects.chapters.get(number)?.through ?? [])];
-      bookObjects.prunedThrough = Math.max(bookObjects.prunedThrough, ...pruning.numbers);
+      bookObjects.prunedThrough = greatestOf(pruning.numbers, bookObjects.prunedThrough);
       for (const number of pruning.numbers) bookObjects.chapters.delete(number);
       await this.#writeIndex(book, bookObjects, signal);
       await store.prune(book, pruning.numbers, signal);

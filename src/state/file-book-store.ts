@@ -1,3 +1,4 @@
+import { greatestOf } from "../api/schema/extremes.ts";
 import type { Chapter } from "../api/books/machine-state-chapter.ts";
 import type { BookKind } from "../api/books/report-table.ts";
 import type { Files } from "../ports/files.ts";
@@ -50,7 +51,7 @@ export class FileBookStore implements BookStore {
     const there = (await this.#files.list(this.#folder)).flatMap(
       (name) => Number(/^books-(\d{6})\.jsonl$/.exec(name)?.[1] ?? 0) || [],
     );
-    const newest = Math.max(0, ...(index?.segments ?? []));
+    const newest = greatestOf(index?.segments ?? [], 0);
     this.#segments =
       index?.segments === undefined
         ? there

@@ -1,3 +1,4 @@
+import { greatestOf } from "../api/schema/extremes.ts";
 import { ClusterOperator } from "../api/foreign/cluster-operator.ts";
 import type { JournalLine } from "../api/books/journal-line.ts";
 import { type DaemonSet, type Lease, type Pod, kubernetes } from "../api/foreign/kubernetes.ts";
@@ -182,7 +183,7 @@ async function observeHealth(
   { caches, kube, signal }: Context,
 ): Promise<HealthFacts> {
   const now = clock.now();
-  const silentMs = Math.max(...caches.all().map((cache) => cache.silentForMs()));
+  const silentMs = greatestOf(caches.all().map((cache) => cache.silentForMs()));
   const deployment = (name: string) =>
     deploymentFacts(caches.of(kubernetes.Deployment, ours).get(`${namespace}/${name}`), version);
   const daemonSet = (name: string) => caches.of(kubernetes.DaemonSet, ours).get(`${namespace}/${name}`);
@@ -262,11 +263,11 @@ async function unavailableDaemons(
       members.node(node)?.facts.kubeletReady !== true
     )
       return [];
-    const restarts = Math.max(
-      0,
-      ...(pod.status?.containerStatuses ?? [])
+    const restarts = greatestOf(
+      (pod.status?.containerStatuses ?? [])
         .filter(({ state }) => state?.running === undefined)
         .map(({ restartCount }) => restartCount),
+      0,
     );
     return [{ node, since: ready?.lastTransitionTime ?? pod.metadata.creationTimestamp ?? "", restarts }];
   });

@@ -1,3 +1,4 @@
+import { pushAll } from "../../api/schema/push-all.ts";
 import type { HttpRequest } from "../../ports/http.ts";
 import { mediaType } from "./request-body.ts";
 import { badRequest, Refusal, type StatusCause } from "../schema/status.ts";
@@ -38,7 +39,7 @@ export function readWriteOptions(
       field: "fieldManager",
     });
   const dryRun = query.getAll("dryRun");
-  problems.push(...dryRunProblems(dryRun));
+  pushAll(problems, dryRunProblems(dryRun));
   const fieldValidation = query.get("fieldValidation") ?? "Warn";
   if (
     fieldValidation !== "Strict" &&
@@ -142,7 +143,7 @@ export function readDeleteOptions(
   }
   const given = body?.["dryRun"];
   const dryRun: readonly unknown[] = Array.isArray(given) ? given : query.getAll("dryRun");
-  problems.push(...dryRunProblems(dryRun));
+  pushAll(problems, dryRunProblems(dryRun));
   if (problems.length > 0) return invalidOptions("DeleteOptions", problems);
   const grace =
     body?.["gracePeriodSeconds"] ??

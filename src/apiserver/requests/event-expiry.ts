@@ -1,3 +1,4 @@
+import { greatestOf } from "../../api/schema/extremes.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Logger } from "../../ports/logger.ts";
 import type { OwnTurns } from "../access/exchange.ts";
@@ -38,7 +39,10 @@ export function expireEvents({
       event["lastTimestamp"],
       event["eventTime"],
     ];
-    return Math.max(0, ...times.map((time) => (typeof time === "string" ? Date.parse(time) || 0 : 0)));
+    return greatestOf(
+      times.map((time) => (typeof time === "string" ? Date.parse(time) || 0 : 0)),
+      0,
+    );
   };
   const begun = clock.now();
   // An event says itself when it was seen; none is kept for times that are still to come.

@@ -1,3 +1,4 @@
+import { pushAll } from "../../api/schema/push-all.ts";
 import type { AdmissionRequest } from "../admission/admission.ts";
 import { splitApiVersion } from "../schema/kinds/catalog.ts";
 import { withDecisionsOf } from "../admission/certificate-requests.ts";
@@ -614,7 +615,7 @@ export function decode(
   if (complaints.length > 0 && options.fieldValidation === "Strict") {
     return refused(`strict decoding error: ${complaints.join(", ")}`);
   }
-  if (options.fieldValidation === "Warn") exchange.warnings.push(...complaints);
+  if (options.fieldValidation === "Warn") pushAll(exchange.warnings, complaints);
   served.schema.applyDefaults(object);
   return undefined;
 }

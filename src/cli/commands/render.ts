@@ -1,3 +1,4 @@
+import { pushAll } from "../../api/schema/push-all.ts";
 import { stringify } from "yaml";
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
 import { annotations } from "../../api/names.ts";
@@ -75,7 +76,7 @@ export async function run(args: readonly string[]): Promise<number> {
     }
     for (const { reason } of result.warnings) notes.push(`pool ${pool}: warning: ${reason}`);
     rendered.push(asObject(result.config, inputs));
-    lines.push(`pool ${pool}: ${result.config.metadata.name}`, ...result.source.map(({ name }) => `  ${name}`));
+    pushAll(lines, [`pool ${pool}: ${result.config.metadata.name}`, ...result.source.map(({ name }) => `  ${name}`)]);
   }
   if (form === "yaml") processIo().out(rendered.map(yamlText).join("---\n"));
   else if (form === "json")

@@ -1,3 +1,4 @@
+import { pushAll } from "../../api/schema/push-all.ts";
 import { describeChange, describeConsequence } from "../../core/config/change.ts";
 import { maskChange } from "../../core/config/describe-diff.ts";
 import { isOfDaemon, whyNothingHappens } from "../../core/preview/forecast-summary.ts";
@@ -21,7 +22,8 @@ export function describePlan(forecast: ClusterForecast): readonly string[] {
   }
   for (const warning of forecast.warnings) lines.push(`warning: ${warning}`);
   const alone = new Set(forecast.refusals.map(({ object }) => object));
-  for (const pool of forecast.pools) lines.push(...(lines.length === 0 ? [] : [""]), ...describePool(pool, alone));
+  for (const pool of forecast.pools)
+    pushAll(lines, [...(lines.length === 0 ? [] : [""]), ...describePool(pool, alone)]);
   return lines;
 }
 

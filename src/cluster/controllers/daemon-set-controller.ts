@@ -1,3 +1,4 @@
+import { leastOf } from "../../api/schema/extremes.ts";
 import {
   type ControllerRevision,
   type DaemonSet,
@@ -136,7 +137,7 @@ export function daemonSetController(): Controller {
         signal,
       );
       if (failure !== undefined && !isTerminatingNamespace(failure)) throw failure;
-      return waits.length === 0 ? done() : done(Math.min(...waits) / 1000);
+      return waits.length === 0 ? done() : done(leastOf(waits) / 1000);
     },
   };
 

@@ -1,3 +1,4 @@
+import { greatestOf } from "../../api/schema/extremes.ts";
 import { type Deployment, type Pod, type ReplicaSet, kubernetes } from "../../api/foreign/kubernetes.ts";
 import { withTransition } from "../../api/schema/conditions.ts";
 import { conditionOf, controlledBy, keyOf } from "../../api/schema/object.ts";
@@ -191,7 +192,7 @@ class Rollout {
   async #ensureCurrent(replicas: number): Promise<void> {
     const { kube, signal, events } = this.#context;
     const deployment = this.#deployment;
-    const revision = String(Math.max(0, ...this.#old.map(revisionOf)) + 1);
+    const revision = String(greatestOf(this.#old.map(revisionOf), 0) + 1);
     if (this.#current !== undefined) {
       if (revisionOf(this.#current) < Number(revision))
         this.#current = await this.#annotate(this.#current, { [workloads.deploymentRevision]: revision });

@@ -1,3 +1,4 @@
+import { pushAll } from "../../api/schema/push-all.ts";
 import type { KubeObject, OwnerReference, Resource } from "../../api/schema/object.ts";
 import { workloads } from "../../api/names.ts";
 import { clusterNamespaces } from "../../apiserver/schema/shares.ts";
@@ -208,7 +209,10 @@ export async function runGarbageCollector(options: GarbageCollectorOptions, sign
     );
     if (left.length > 0) return "again";
     // Those of a turn that failed.
-    left.push(...item.owners.filter((owner) => (knownStateOf(item, owner) ?? answers.get(owner.uid)) === undefined));
+    pushAll(
+      left,
+      item.owners.filter((owner) => (knownStateOf(item, owner) ?? answers.get(owner.uid)) === undefined),
+    );
     return left.length > 0 ? "again" : finished(item, answers);
   }
 

@@ -1,3 +1,4 @@
+import { leastOf } from "../../api/schema/extremes.ts";
 import { type Job, type Pod, kubernetes } from "../../api/foreign/kubernetes.ts";
 import { conditionOf } from "../../api/schema/object.ts";
 import { workloads } from "../../api/names.ts";
@@ -108,7 +109,7 @@ export function jobController(): Controller {
         }
         waits.push(expiry - now);
       }
-      return waits.length === 0 ? done() : done(Math.min(...waits) / 1000);
+      return waits.length === 0 ? done() : done(leastOf(waits) / 1000);
     },
   };
 }

@@ -1,3 +1,4 @@
+import { leastOf } from "../../api/schema/extremes.ts";
 import type { Node, NodeCondition, Pod, Taint } from "../../api/foreign/kubernetes.ts";
 import { conditionOf } from "../../api/schema/object.ts";
 import { nodeTaints } from "../../api/names.ts";
@@ -96,9 +97,7 @@ export function evictionTime(
       if (limited.length === 0) continue;
     }
     const patience =
-      tolerations.length === 0
-        ? 0
-        : Math.min(...tolerations.flatMap(({ tolerationSeconds }) => tolerationSeconds ?? []));
+      tolerations.length === 0 ? 0 : leastOf(tolerations.flatMap(({ tolerationSeconds }) => tolerationSeconds ?? []));
     const end = addedAt(taint) + Math.max(0, patience) * 1000;
     earliest = Math.min(earliest ?? end, end);
   }

@@ -1,3 +1,4 @@
+import { leastOf } from "../../api/schema/extremes.ts";
 import { type Lease, type Node, type Pod, type Taint, kubernetes } from "../../api/foreign/kubernetes.ts";
 import { conditionOf, keyOf } from "../../api/schema/object.ts";
 import { type Caches, type Context, type Controller, watching } from "../../kube/controller.ts";
@@ -128,7 +129,7 @@ export function nodeLifecycleController(graceSeconds: number): Controller {
       if (evicted.againInMs !== undefined) waits.push(evicted.againInMs);
       const againSeconds = reportFailures([...doubted, ...evicted.failures], context);
       if (againSeconds !== undefined) waits.push(againSeconds * 1000);
-      return waits.length === 0 ? done() : done(Math.max(0.05, Math.min(...waits) / 1000));
+      return waits.length === 0 ? done() : done(Math.max(0.05, leastOf(waits) / 1000));
     },
   };
 

@@ -1,3 +1,4 @@
+import { pushAll } from "../../api/schema/push-all.ts";
 import type { DaemonSet, Node, Pod } from "../../api/foreign/kubernetes.ts";
 import { workloads } from "../../api/names.ts";
 import { nodeTaints } from "../../api/names.ts";
@@ -142,13 +143,13 @@ export function planDaemonSet(
     } else if (here.length > 0) metrics.numberMisscheduled += 1;
 
     if (!stay) {
-      remove.push(...active, ...ended);
+      pushAll(remove, [...active, ...ended]);
       continue;
     }
-    failed.push(...ended);
+    pushAll(failed, ended);
     if (!run) {
       // It may stay where it is, but is not made again.
-      remove.push(...inOrder(active, available).slice(1));
+      pushAll(remove, inOrder(active, available).slice(1));
       continue;
     }
     const fresh = inOrder(active.filter(isNew), available);
@@ -156,7 +157,7 @@ export function planDaemonSet(
       active.filter((pod) => !isNew(pod)),
       available,
     );
-    remove.push(...fresh.slice(1), ...old.slice(1));
+    pushAll(remove, [...fresh.slice(1), ...old.slice(1)]);
     const [newest] = fresh;
     const [oldest] = old;
     // The next pod of a node waits until the previous one is removed: they would compete for the same paths and ports.

@@ -1,3 +1,4 @@
+import { greatestOf, leastOf } from "../../api/schema/extremes.ts";
 import type { Job, Pod } from "../../api/foreign/kubernetes.ts";
 import { conditionOf } from "../../api/schema/object.ts";
 import { workloads } from "../../api/names.ts";
@@ -183,7 +184,7 @@ export function planJob(job: Job, pods: readonly Pod[], now: number): JobPlan {
     ...(conditions.length === 0 ? {} : { conditions }),
     ...(finished === "Complete" ? { completionTime: before.completionTime ?? timestamp(now) } : {}),
   };
-  return { status, create, remove, release, finished, againInMs: waits.length === 0 ? undefined : Math.min(...waits) };
+  return { status, create, remove, release, finished, againInMs: waits.length === 0 ? undefined : leastOf(waits) };
 }
 
 /** With restartPolicy OnFailure it is containers that fail, not pods. */
@@ -204,7 +205,7 @@ function endedAt(pod: Pod): number {
     ({ state }) => millisecondsOf(state?.terminated?.finishedAt) ?? [],
   );
   return times.length > 0
-    ? Math.max(...times)
+    ? greatestOf(times)
     : (millisecondsOf(
         conditionOf(pod.status?.conditions, "Ready")?.lastTransitionTime ?? pod.metadata.creationTimestamp,
       ) ?? 0);
@@ -212,14 +213,11 @@ function endedAt(pod: Pod): number {
 
 /** How long to wait before the next pod: after failures in a row, longer each time. */
 function backoffMs(pods: readonly Pod[], now: number): number {
-  const lastSuccess = Math.max(0, ...pods.filter(({ status }) => status?.phase === "Succeeded").map(endedAt));
+  const lastSuccess = greatestOf(pods.filter(({ status }) => status?.phase === "Succeeded").map(endedAt), 0);
   const failures = pods
     .filter(({ status }) => status?.phase === "Failed")
     .map(endedAt)
     .filter((at) => at > lastSuccess);
   if (failures.length === 0) return 0;
-  return Math.max(
-    0,
-    Math.max(...failures) + Math.min(lastBackoffMs, firstBackoffMs * 2 ** (failures.length - 1)) - now,
-  );
+  return Math.max(0, greatestOf(failures) + Math.min(lastBackoffMs, firstBackoffMs * 2 ** (failures.length - 1)) - now);
 }

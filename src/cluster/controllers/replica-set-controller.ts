@@ -1,3 +1,4 @@
+import { leastOf } from "../../api/schema/extremes.ts";
 import { type Pod, type ReplicaSet, kubernetes } from "../../api/foreign/kubernetes.ts";
 import { keyOf } from "../../api/schema/object.ts";
 import { workloads } from "../../api/names.ts";
@@ -68,7 +69,7 @@ export function replicaSetController(): Controller {
       const again = await report(set, pods, failure, context);
       if (failure !== undefined && !isTerminatingNamespace(failure)) throw failure;
       const waits = [pendingMs, again].filter((wait) => wait !== undefined);
-      return waits.length === 0 ? done() : done(Math.min(...waits) / 1000);
+      return waits.length === 0 ? done() : done(leastOf(waits) / 1000);
     },
   };
 
@@ -131,7 +132,7 @@ export function replicaSetController(): Controller {
     };
     if (signal.aborted) return undefined;
     await writeStatus(kube, kubernetes.ReplicaSet, set, status, signal);
-    return later.length === 0 ? undefined : Math.min(...later);
+    return later.length === 0 ? undefined : leastOf(later);
   }
 }
 

@@ -1,3 +1,4 @@
+import { leastOf } from "../../api/schema/extremes.ts";
 import { type CertificateSigningRequest, kubernetes } from "../../api/foreign/kubernetes.ts";
 import { conditionOf } from "../../api/schema/object.ts";
 import { signers } from "../../api/names.ts";
@@ -124,5 +125,5 @@ export function keptUntil({
     ),
     ...(certificate === "" ? [] : certificatesOf(atob(certificate)).flatMap(({ notAfter }) => after(notAfter, 0))),
   ];
-  return moments.length === 0 ? undefined : Math.min(...moments);
+  return moments.length === 0 ? undefined : leastOf(moments);
 }

@@ -1,3 +1,4 @@
+import { greatestOf } from "../../api/schema/extremes.ts";
 import type { JournalLine, JournalMark } from "../../api/books/journal-line.ts";
 import type { MachineStateBook } from "../../api/books/machine-state-book.ts";
 import type { Chapter } from "../../api/books/machine-state-chapter.ts";
@@ -101,7 +102,10 @@ export class BookKeeper {
       if (counter.includes("/")) this.#isKind(counter.split("/")[0] ?? "");
     this.#through = kept.through;
     this.#counters = { ...kept.counters };
-    this.#lastNumber = Math.max(kept.lastNumber, ...kept.chapters.map(({ number }) => number), 0);
+    this.#lastNumber = greatestOf(
+      kept.chapters.map(({ number }) => number),
+      Math.max(kept.lastNumber, 0),
+    );
     const stored = kept.chapters.toSorted((a, b) => a.number - b.number);
     this.#leaveOut(stored.filter(({ state }) => state === "Closed").flatMap(lateEntries));
     for (const closed of closedChapters(stored)) this.#remember(closed);

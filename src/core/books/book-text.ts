@@ -1,3 +1,5 @@
+import { pushAll } from "../../api/schema/push-all.ts";
+import { greatestOf } from "../../api/schema/extremes.ts";
 import type { JournalLine } from "../../api/books/journal-line.ts";
 import type { Chapter, ChapterEntry, ChapterSection } from "../../api/books/machine-state-chapter.ts";
 import { type SectionOutcome, reasonText } from "../../api/books/report-table.ts";
@@ -78,8 +80,8 @@ export function bookText(read: ReadBook, options: BookTextOptions): string {
   const full = chosen.slice(brief.length);
   const lines: string[] = [];
   if (options.chapter === undefined) lines.push(clip(heading(read, now)));
-  if (brief.length > 0) lines.push("", ...brief.map((chapter) => clip(title(chapter, now).text)));
-  for (const chapter of full) lines.push(...(lines.length === 0 ? [] : [""]), ...whole(chapter));
+  if (brief.length > 0) pushAll(lines, ["", ...brief.map((chapter) => clip(title(chapter, now).text))]);
+  for (const chapter of full) pushAll(lines, [...(lines.length === 0 ? [] : [""]), ...whole(chapter)]);
   return `${lines.join("\n")}\n`;
 
   function whole(chapter: ReadChapter): readonly string[] {
@@ -91,7 +93,10 @@ export function bookText(read: ReadBook, options: BookTextOptions): string {
     ];
     const steps =
       options.chapter === undefined ? foldRows(chapter.sections) : chapter.sections.map((section) => ({ section }));
-    const widest = Math.max(0, ...chapter.sections.map(({ path }) => path.length));
+    const widest = greatestOf(
+      chapter.sections.map(({ path }) => path.length),
+      0,
+    );
     const body = steps.flatMap((step) =>
       "more" in step
         ? [`   ${" ".repeat(8)}  ${" ".repeat(7)}    ${andMore(step.more)}`]
@@ -269,7 +274,7 @@ export function booksText(
   }[],
 ): string {
   if (books.length === 0) return "There is no book yet, and no journal: no component has reported anything.\n";
-  const width = Math.max(...books.map(({ book }) => book.length));
+  const width = greatestOf(books.map(({ book }) => book.length));
   const lines = books.map(({ book, health, chapters, kept }) => {
     const count = `${chapters} ${chapters === 1 ? "chapter" : "chapters"}`;
     return `${book.padEnd(width)}  ${count}, ${health}${kept ? "" : ", only in journals"}\n`;

@@ -1,3 +1,4 @@
+import { pushAll } from "../../api/schema/push-all.ts";
 import type { JournalLine, JournalMark } from "../../api/books/journal-line.ts";
 import type { Chapter, ChapterEntry, ChapterSection } from "../../api/books/machine-state-chapter.ts";
 import { timestampOf } from "../../api/schema/object.ts";
@@ -186,7 +187,7 @@ export function draftsOf(
   if (isBefore && given.run === joined.joinedWith && isMerelyRequested(given))
     close(given, joined.endedAtMs, "NotRequired");
   // A late line without a matching chapter stays with the newest one.
-  made.at(-1)?.lines.push(...waiting);
+  pushAll(made.at(-1)?.lines ?? [], waiting);
   return made;
 }
 

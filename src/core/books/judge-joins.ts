@@ -1,3 +1,4 @@
+import { leastOf } from "../../api/schema/extremes.ts";
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
 import type { JournalLine } from "../../api/books/journal-line.ts";
@@ -175,7 +176,7 @@ const runOf = ({ requester, servedAt }: ServedMachine): string => `${requester} 
 /** When a machine that waits is overdue, in milliseconds from now; `undefined`: none waits. */
 export function nextOverdueMs(joins: readonly Join[], now: number): number | undefined {
   const waiting = joins.flatMap(({ is, servedAt }) => (is === "waiting" ? [servedAt + joinOverdueMs - now] : []));
-  return waiting.length === 0 ? undefined : Math.max(0, Math.min(...waiting));
+  return waiting.length === 0 ? undefined : Math.max(0, leastOf(waiting));
 }
 
 /** In a sentence, for people. */

@@ -1,3 +1,4 @@
+import { greatestOf, leastOf } from "../../api/schema/extremes.ts";
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
 import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import type { Chapter } from "../../api/books/machine-state-chapter.ts";
@@ -234,10 +235,10 @@ export function estimateRollOut(
       (_, slot) => working[slot]?.[of] ?? (slot < working.length ? now + each : now),
     );
     for (let machine = 0; machine < waiting; machine++) {
-      const soonest = ends.indexOf(Math.min(...ends));
+      const soonest = ends.indexOf(leastOf(ends));
       ends[soonest] = (ends[soonest] ?? now) + each;
     }
-    return Math.max(...ends);
+    return greatestOf(ends);
   };
   const [likely, earliest, latest] = [
     endWith("likely", whole.medianMs),

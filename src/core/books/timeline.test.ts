@@ -133,6 +133,34 @@ describe("the chart of a pool", () => {
     expect(coloured.map((line) => line.replaceAll(/\u001b\[\d+m/g, ""))).toEqual(plain);
   });
 
+  test.for([{}, { sinceMs: 3_600_000 }])(
+    "has the other machines beside one that writes of a time to come, with %j [books-timeline-9]",
+    (options) => {
+      const others = [
+        ["worker-0", [update]],
+        ["worker-1", [moved(update, 140)]],
+      ] as const;
+      const years = (Date.parse("9999-12-30T00:00:00Z") - morning) / 1000;
+      const toCome = { ...moved(update, years), run: "rendered-worker-x" };
+      const open = { ...toCome, startedAt: update.startedAt, state: "Open" as const };
+      const alone = timelineOf("pool/worker", new Map(others), { now, ...options });
+      for (const strange of [toCome, open]) {
+        const timeline = timelineOf("pool/worker", new Map([...others, ["worker-9", [strange]]]), { now, ...options });
+        expect(timeline.rows.slice(0, 2)).toEqual(alone.rows);
+        expect([timeline.from, timeline.to <= now + 1]).toEqual([alone.from, true]);
+        expect(drawTimeline(timeline, isOver)[0]).toMatch(/^pool\/worker: 2026-01-02 10:00:00Z to 10:\d\d:\d\dZ, /);
+      }
+    },
+  );
+
+  test("of more sections than one call takes is drawn [books-timeline-10]", () => {
+    const many = Array.from({ length: 25 }, (_, at) => moved(update, at));
+    const books = new Map(Array.from({ length: 1_000 }, (_, at) => [`worker-${at}`, many] as const));
+    const timeline = timelineOf("pool/worker", books, { now });
+    expect(timeline.rows.reduce((sum, { bars }) => sum + bars.length, 0)).toBeGreaterThan(150_000);
+    expect([timeline.from, timeline.to]).toEqual([morning, morning + 124_000 + 24_000 + 1]);
+  });
+
   test("without chapters says so [books-timeline-6]", () => {
     expect(drawTimeline(timelineOf("pool/worker", new Map([["worker-0", []]]), { now }), isOver)).toEqual([
       "pool/worker: nothing is known of this time",

@@ -1,3 +1,4 @@
+import { greatestOf, leastOf } from "../../api/schema/extremes.ts";
 import type { Chapter } from "../../api/books/machine-state-chapter.ts";
 import { durationText, isMereNote } from "./fold-book.ts";
 import { type Paint, paintOf } from "../text/paint.ts";
@@ -110,16 +111,30 @@ export interface TimelineOptions {
   readonly sinceMs?: number;
 }
 
-/** When the first machine began to go to where the newest update goes; `-Infinity`: nothing was ever updated. */
-function newestWave(chapters: readonly Chapter[]): number {
-  const updates = chapters.filter(({ chapter }) => chapter === "Update");
+/** How far the clock of a machine may be ahead. */
+const aheadMs = 60_000;
+
+/** A bar without the time to come: a machine may write any time into its book, and the chart is of all machines. */
+function untilNow({ class: of, from, to }: Bar, now: number): Bar {
+  const past = (time: number) => (time > now + aheadMs ? now : time);
+  return { class: of, from: past(from), to: to === undefined ? undefined : past(to) };
+}
+
+/**
+ * When the first machine began to go to where the newest update goes; `-Infinity`: nothing was ever updated. What is to
+ * begin in the time to come is no update yet.
+ */
+function newestWave(chapters: readonly Chapter[], now: number): number {
+  const updates = chapters.filter(
+    ({ chapter, startedAt }) => chapter === "Update" && Date.parse(startedAt) <= now + aheadMs,
+  );
   const newest = updates.reduce<Chapter | undefined>(
     (last, each) => (last === undefined || each.startedAt > last.startedAt ? each : last),
     undefined,
   );
   return newest === undefined
     ? Number.NEGATIVE_INFINITY
-    : Math.min(...updates.filter(({ run }) => run === newest.run).map(({ startedAt }) => Date.parse(startedAt)));
+    : leastOf(updates.filter(({ run }) => run === newest.run).map(({ startedAt }) => Date.parse(startedAt)));
 }
 
 /**
@@ -132,13 +147,13 @@ export function timelineOf(
   books: ReadonlyMap<string, readonly Chapter[]>,
   { now, sinceMs }: TimelineOptions,
 ): Timeline {
-  const earliest = sinceMs === undefined ? newestWave([...books.values()].flat()) : now - sinceMs;
+  const earliest = sinceMs === undefined ? newestWave([...books.values()].flat(), now) : now - sinceMs;
   const rows = [...books].map(([name, chapters]): TimelineRow => {
     const shown = chapters.filter(({ endedAt }) => endedAt === undefined || Date.parse(endedAt) >= earliest);
-    return { name, bars: shown.flatMap(barsOf), state: stateOf(shown.at(-1)) };
+    return { name, bars: shown.flatMap(barsOf).map((bar) => untilNow(bar, now)), state: stateOf(shown.at(-1)) };
   });
-  const began = Math.min(...rows.flatMap(({ bars }) => bars.map(({ from }) => from)));
-  const ended = Math.max(...rows.flatMap(({ bars }) => bars.map(({ to }) => to ?? now)));
+  const began = leastOf(rows.flatMap(({ bars }) => bars.map(({ from }) => from)));
+  const ended = greatestOf(rows.flatMap(({ bars }) => bars.map(({ to }) => to ?? now)));
   const from = Number.isFinite(began) ? Math.max(began, earliest) : now;
   return { subject, from, to: (Number.isFinite(ended) ? Math.max(from, ended) : now) + 1, rows };
 }
@@ -151,7 +166,7 @@ export function timelineOfBook(
 ): Timeline {
   const earliest = sinceMs === undefined ? Number.NEGATIVE_INFINITY : now - sinceMs;
   const shown = chapters.filter(({ endedAt }) => endedAt === undefined || Date.parse(endedAt) >= earliest).slice(-last);
-  const rows = shown.flatMap((chapter): readonly TimelineRow[] => [
+  const written = shown.flatMap((chapter): readonly TimelineRow[] => [
     { name: `#${chapter.number} ${chapter.chapter}`, bars: barsOf(chapter), state: stateOf(chapter) },
     ...chapter.sections.flatMap((section): readonly TimelineRow[] => {
       const { path, startedAt, endedAt, durationMs, outcome } = section;
@@ -184,9 +199,10 @@ export function timelineOfBook(
       ];
     }),
   ]);
+  const rows = written.map((row) => ({ ...row, bars: row.bars.map((bar) => untilNow(bar, now)) }));
   const times = rows.flatMap(({ bars }) => bars.flatMap(({ from, to }) => [from, to ?? now]));
-  const from = times.length === 0 ? now : Math.max(Math.min(...times), earliest);
-  return { subject, from, to: (times.length === 0 ? now : Math.max(from, ...times)) + 1, rows };
+  const from = times.length === 0 ? now : Math.max(leastOf(times), earliest);
+  return { subject, from, to: (times.length === 0 ? now : greatestOf(times, from)) + 1, rows };
 }
 
 export interface TimelineDrawOptions {
@@ -226,8 +242,8 @@ export function drawTimeline(
     timeline.rows.length <= most
       ? timeline.rows.map((row) => ({ name: row.name, state: row.state, members: [row] }))
       : foldedRows(timeline.rows, most);
-  const nameWidth = Math.min(32, Math.max(...rows.map(({ name }) => name.length)));
-  const stateWidth = Math.min(28, Math.max(...rows.map(({ state }) => state.length)));
+  const nameWidth = Math.min(32, greatestOf(rows.map(({ name }) => name.length)));
+  const stateWidth = Math.min(28, greatestOf(rows.map(({ state }) => state.length)));
   const columns = Math.max(10, Math.max(40, width) - nameWidth - stateWidth - 6);
   const perColumn = (to - from) / columns;
   const fit = (text: string, size: number) => (text.length <= size ? text.padEnd(size) : `${text.slice(0, size - 1)}…`);

@@ -1,3 +1,4 @@
+import { greatestOf, leastOf } from "../../api/schema/extremes.ts";
 import type { BookSections, ReportMark } from "../../api/books/report-table.ts";
 import { withTransition } from "../../api/schema/conditions.ts";
 import { type Condition, timestampOf } from "../../api/schema/object.ts";
@@ -334,11 +335,11 @@ function together(children: readonly Ending[]): Ending {
   const done = children.filter(({ outcome }) => outcome !== "NotRequired");
   if (done.length === 0) return { outcome: "NotRequired" };
   const from = done.every((child) => child.from !== undefined)
-    ? Math.min(...done.flatMap((child) => child.from ?? []))
+    ? leastOf(done.flatMap((child) => child.from ?? []))
     : undefined;
   return done.some(({ outcome }) => outcome === "NotReported")
     ? { outcome: "NotReported", from }
-    : { outcome: "Succeeded", from, until: Math.max(...done.flatMap((child) => child.until ?? [])) };
+    : { outcome: "Succeeded", from, until: greatestOf(done.flatMap((child) => child.until ?? [])) };
 }
 
 const spanText = (from: number, until: number) => durationText(Math.max(0, until - from));

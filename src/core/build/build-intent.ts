@@ -1,3 +1,4 @@
+import { pushAll } from "../../api/schema/push-all.ts";
 import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import { type MachineOSConfig, containerfileArchitectures } from "../../api/kinds/machine-os-config.ts";
 import { annotations } from "../../api/names.ts";
@@ -338,8 +339,9 @@ function pushProblems(facts: InputFacts): readonly InputProblem[] {
       error("PushSpecInvalid", "spec.renderedImagePushSpec: it names a digest; name a repository, with any tag"),
     );
   if (host !== "") {
-    problems.push(
-      ...secretProblems("spec.renderedImagePushSecret", {
+    pushAll(
+      problems,
+      secretProblems("spec.renderedImagePushSecret", {
         name: spec.renderedImagePushSecret.name,
         secret: facts.secrets.push,
         host,
@@ -348,8 +350,9 @@ function pushProblems(facts: InputFacts): readonly InputProblem[] {
     );
     const base = parseImageReference(facts.osImage);
     if (facts.secrets.pull !== undefined && spec.baseImagePullSecret !== undefined)
-      problems.push(
-        ...secretProblems("spec.baseImagePullSecret", {
+      pushAll(
+        problems,
+        secretProblems("spec.baseImagePullSecret", {
           name: spec.baseImagePullSecret.name,
           secret: facts.secrets.pull,
           host: base.verdict === "reference" ? base.reference.host : "",
@@ -438,7 +441,7 @@ function nodeProblems(facts: InputFacts): readonly InputProblem[] {
         `the operating system of ${listed(unsupported)} is not one of images; move these nodes to another pool`,
       ),
     );
-  problems.push(...architectureProblems(facts.nodes));
+  pushAll(problems, architectureProblems(facts.nodes));
   return problems;
 }
 

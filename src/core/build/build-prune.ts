@@ -1,3 +1,4 @@
+import { leastOf } from "../../api/schema/extremes.ts";
 import type { MachineOSBuild } from "../../api/kinds/machine-os-build.ts";
 import { annotations } from "../../api/names.ts";
 import { timestampOf } from "../../api/schema/object.ts";
@@ -135,5 +136,5 @@ export function prunePlan(facts: PruneFacts): PrunePlan {
   const unmark = newestFirst.flatMap(({ metadata }) =>
     kept.has(metadata.name) && metadata.annotations?.[annotations.pruneAfter] !== undefined ? [metadata.name] : [],
   );
-  return { mark, unmark, remove, kept, nextAt: ages.length === 0 ? undefined : Math.min(...ages) };
+  return { mark, unmark, remove, kept, nextAt: ages.length === 0 ? undefined : leastOf(ages) };
 }

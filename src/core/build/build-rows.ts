@@ -1,3 +1,4 @@
+import { greatestOf } from "../../api/schema/extremes.ts";
 import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import type { MachineOSBuild } from "../../api/kinds/machine-os-build.ts";
 import type { MachineOSConfig } from "../../api/kinds/machine-os-config.ts";
@@ -113,7 +114,7 @@ export function buildTable(rows: readonly BuildRow[], ageOf: (since: string) => 
       row.since === "" ? "" : ageOf(row.since),
     ]),
   ];
-  const widths = cells[0]?.map((_, column) => Math.max(...cells.map((line) => line[column]?.length ?? 0))) ?? [];
+  const widths = cells[0]?.map((_, column) => greatestOf(cells.map((line) => line[column]?.length ?? 0))) ?? [];
   const table = cells.map((line) =>
     line
       .map((cell, column) => (cell === "" ? "-" : cell).padEnd(widths[column] ?? 0))

@@ -1,3 +1,4 @@
+import { pushAll } from "../../api/schema/push-all.ts";
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
 import { equalValues } from "../../ignition/canonical.ts";
 import { folderOf } from "../../ignition/clean-path.ts";
@@ -121,14 +122,14 @@ function actionsUnder(
   for (const path of paths) {
     const policy = filePolicyFor(path, policies.files);
     if (policy === undefined) return [{ type: "Reboot" }];
-    actions.push(...policy.actions);
+    pushAll(actions, policy.actions);
   }
   for (const name of units) {
     const policy = policies.units.find((one) => one.name === name);
     if (policy === undefined) return [{ type: "Reboot" }];
-    actions.push(...policy.actions);
+    pushAll(actions, policy.actions);
   }
-  if (passwd) actions.push(...policies.sshkey.actions);
+  if (passwd) pushAll(actions, policies.sshkey.actions);
   if (actions.some(({ type }) => type === "Reboot")) return [{ type: "Reboot" }];
   if (!actions.some(({ type }) => type === "None")) return actions;
   const acting = actions.filter(({ type }) => type !== "None");

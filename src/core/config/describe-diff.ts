@@ -1,3 +1,4 @@
+import { pushAll } from "../../api/schema/push-all.ts";
 import { type Change, describeChange } from "./change.ts";
 import type { ConfigChange, FileState, UnitOnDisk } from "./diff-configs.ts";
 import { isSecretFile, maskLines, maskText, masked, shortKey } from "../text/mask-secrets.ts";
@@ -247,12 +248,12 @@ function unitLines(
     );
   const [was, is] = [before?.enablement ?? "unsaid", after?.enablement ?? "unsaid"];
   if (was !== is) lines.push(`enablement ${was} → ${is}`.replaceAll("unsaid", "as it is"));
-  lines.push(...unified(`/etc/systemd/system/${name}`, textIn(before), textIn(after), budget));
+  pushAll(lines, unified(`/etc/systemd/system/${name}`, textIn(before), textIn(after), budget));
   for (const dropin of [
     ...new Set([...Object.keys(before?.dropins ?? {}), ...Object.keys(after?.dropins ?? {})]),
   ].toSorted()) {
     const path = `/etc/systemd/system/${name}.d/${dropin}`;
-    lines.push(...unified(path, before?.dropins[dropin], after?.dropins[dropin], budget));
+    pushAll(lines, unified(path, before?.dropins[dropin], after?.dropins[dropin], budget));
   }
   return lines;
 }

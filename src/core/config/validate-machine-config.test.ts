@@ -112,3 +112,14 @@ test("an instance that has too much of its template is not enabled, and a warnin
   // A unit that is none counts for itself.
   expect(findings([{ name: "p.service", enabled: true, ...many }])).toEqual([]);
 });
+
+test("a config with more findings than a call takes arguments is judged, with each of them [validate-machine-config-1]", () => {
+  const sshAuthorizedKeys = Array.from({ length: 150_000 }, (_, i) => `\n${i.toString(36)}`);
+  const config = { ignition: { version: "3.4.0" }, passwd: { users: [{ name: "core", sshAuthorizedKeys }] } };
+  const problems = validateMachineConfig({ metadata: { name: "99-x" }, spec: { config } }, { role: "worker" });
+  expect(problems).toHaveLength(150_000);
+  expect(problems.at(-1)).toMatchObject({
+    severity: "warning",
+    path: "spec.config.passwd.users[0].sshAuthorizedKeys[149999]",
+  });
+});

@@ -1,3 +1,4 @@
+import { pushAll } from "../../api/schema/push-all.ts";
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
 import { annotations, hostPaths, labels } from "../../api/names.ts";
 import { contentsReader, decodeContents, textOf } from "../../ignition/data-url.ts";
@@ -63,10 +64,10 @@ export function validateMachineConfig(
     problems.push({ path, reason, ...(remedy === undefined ? {} : { remedy }), severity: "warning" });
   const ignition = ignitionOf(config);
   if (ignition?.verdict === "valid") {
-    problems.push(...distinct(ignition.warnings).map(belowConfig));
-    problems.push(...findingsBeyondReference(ignition.config).map(belowConfig));
+    pushAll(problems, distinct(ignition.warnings).map(belowConfig));
+    pushAll(problems, findingsBeyondReference(ignition.config).map(belowConfig));
     const isGenerated = config.metadata.annotations?.[annotations.generatedByController] !== undefined;
-    if (!isGenerated) problems.push(...pullSecretFindings(ignition.config).map(belowConfig));
+    if (!isGenerated) pushAll(problems, pullSecretFindings(ignition.config).map(belowConfig));
   }
   if ((options.role ?? config.metadata.labels?.[labels.role]) === undefined) {
     warning(
@@ -148,7 +149,7 @@ function renderProblems(config: MachineConfigInput): readonly Problem[] {
     );
   }
   const ignition = ignitionOf(config);
-  if (ignition?.verdict === "invalid") problems.push(...distinct(ignition.problems).map(belowConfig));
+  if (ignition?.verdict === "invalid") pushAll(problems, distinct(ignition.problems).map(belowConfig));
   // The reference checks extensions only beside an Ignition config; without one it accepts unknown names.
   for (const [i, extension] of (spec.extensions ?? []).entries()) {
     if (Object.hasOwn(supportedExtensions, extension)) continue;

@@ -1,3 +1,4 @@
+import { pushAll } from "../../api/schema/push-all.ts";
 import { isZeroQuantity } from "../../api/schema/quantities.ts";
 import { parseUrl } from "../../ignition/parse-url.ts";
 import { parseImageReference } from "../images/image-reference.ts";
@@ -390,11 +391,11 @@ const reservations: Rule = (settings) => {
       const isZero = isZeroQuantity(limits[resource] ?? "");
       if (isKnown && !isZero && !isTwice) continue;
       const path = `reservedMemory[${i}].limits.${resource}`;
-      problems.push(
+      pushAll(problems, [
         ...when(!isKnown, path, "must be memory or hugepages-<size>"),
         ...when(isZero, path, "must not be 0"),
         ...when(isTwice, path, `is reserved twice for NUMA node ${numaNode}`),
-      );
+      ]);
     }
   }
   return problems;

@@ -1,3 +1,4 @@
+import { pushAll } from "../../api/schema/push-all.ts";
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex } from "@noble/hashes/utils.js";
 import { decodeBase64 } from "../../ignition/data-url.ts";
@@ -71,8 +72,11 @@ export function contentGap(node: ObservedContent, target: NodeConfig, only?: (pa
   }
 
   const born = provisioningGap(node, target);
-  touched.push(...born.touched.filter(({ path }) => concerns(path)));
-  write.push(...born.write.filter(concerns));
+  pushAll(
+    touched,
+    born.touched.filter(({ path }) => concerns(path)),
+  );
+  pushAll(write, born.write.filter(concerns));
 
   const { before, after, units } =
     only === undefined

@@ -1,3 +1,4 @@
+import { pushAll } from "../../api/schema/push-all.ts";
 import type { Passwd, PasswdGroup, PasswdUser } from "../../ignition/index.ts";
 
 /** The account databases of a root file system: passwd(5), shadow(5), group(5), gshadow(5), and login.defs(5). */
@@ -125,7 +126,7 @@ export function applyAccounts(
   const homes: AccountHome[] = [];
   try {
     for (const group of groups) ensureGroup(tables, group);
-    for (const user of users) homes.push(...ensureUser(tables, memberships(), user));
+    for (const user of users) pushAll(homes, ensureUser(tables, memberships(), user));
   } catch (error) {
     if (error instanceof Refused) return { verdict: "refused", reason: error.message };
     throw error;

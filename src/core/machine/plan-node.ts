@@ -1,3 +1,4 @@
+import { pushAll } from "../../api/schema/push-all.ts";
 import type { ClusterPolicies } from "../../api/kinds/machine-configuration.ts";
 import { textOf } from "../../ignition/data-url.ts";
 import { type Because, type Change, type Consequence, describeChange, sameConsequence } from "../config/change.ts";
@@ -472,7 +473,7 @@ function group(reasons: readonly Because[]): readonly Because[] {
     const known = grouped.find((other) => sameConsequence(other.consequence, consequence));
     if (known === undefined) grouped.push({ consequence, changes: [...changes], why: [why] });
     else {
-      known.changes.push(...changes);
+      pushAll(known.changes, changes);
       if (!known.why.includes(why)) known.why.push(why);
     }
   }

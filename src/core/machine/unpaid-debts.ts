@@ -1,3 +1,4 @@
+import { pushAll } from "../../api/schema/push-all.ts";
 import type { ClusterPolicies } from "../../api/kinds/machine-configuration.ts";
 import { type Because, type Change, type Consequence, describeConsequence, sameConsequence } from "../config/change.ts";
 import {
@@ -95,7 +96,10 @@ export function unpaidDebts(
             : "no disruption policy asks for it any more",
       });
       const instead = consequencesOf(causes, policies, context).because;
-      owed.push(...instead.filter((one) => !paid.some((done) => sameConsequence(done, one.consequence))));
+      pushAll(
+        owed,
+        instead.filter((one) => !paid.some((done) => sameConsequence(done, one.consequence))),
+      );
     }
   }
   return { owed, dropped, isStale };

@@ -1,3 +1,4 @@
+import { leastOf } from "../../api/schema/extremes.ts";
 import type { Node } from "../../api/foreign/kubernetes.ts";
 import { annotations } from "../../api/names.ts";
 import { Histogram } from "./histogram.ts";
@@ -94,5 +95,5 @@ function sinceOf({ spec, status }: Node): number | undefined {
   const times = [tainted, silent]
     .flatMap((time) => (time === undefined ? [] : [new Date(time).getTime()]))
     .filter((time) => !Number.isNaN(time));
-  return times.length === 0 ? undefined : Math.min(...times);
+  return times.length === 0 ? undefined : leastOf(times);
 }

@@ -1,3 +1,4 @@
+import { pushAll } from "../../api/schema/push-all.ts";
 import { base64OfText } from "../text/base64-of-text.ts";
 import { ContainerRuntimeConfig } from "../../api/kinds/container-runtime-config.ts";
 import { ControllerConfig } from "../../api/kinds/controller-config.ts";
@@ -267,7 +268,7 @@ export function bootstrapController(
   const pullSecret = judged.verdict === "read" ? judged.text : undefined;
   const base = baseConfigs({ controllerConfig, pullSecret, generatorVersion });
   const written = ofKind<MachineConfig>(found, "MachineConfig");
-  problems.push(...nameProblems(written, base));
+  pushAll(problems, nameProblems(written, base));
 
   // The built-in pools come with the operator, whether the folder names them or not.
   const added = (builtInPools as readonly MachineConfigPool[])
@@ -278,17 +279,20 @@ export function bootstrapController(
     machineConfigs: [...base, ...written.map(({ object }) => object)],
     controllerConfig,
   });
-  problems.push(...registries.problems);
+  pushAll(problems, registries.problems);
   const generated = bootstrapSettings(found, version, {
     pools: [...pools, ...added].map(({ object }) => object),
     machineConfigs: registries.machineConfigs,
   });
-  problems.push(...generated.problems);
+  pushAll(problems, generated.problems);
   const members = generated.machineConfigs;
   const rendered = [...pools, ...added]
     .sort((a, b) => byName(a.object, b.object))
     .map((pool) => renderedPool(pool, { members, written, controllerConfig, generatorVersion }));
-  problems.push(...rendered.flatMap((pool) => pool.problems));
+  pushAll(
+    problems,
+    rendered.flatMap((pool) => pool.problems),
+  );
   if (problems.length > 0) return { verdict: "refused", problems: sorted(problems) };
   const files: BootstrapFile[] = [
     ...rendered.flatMap((pool) => pool.files),

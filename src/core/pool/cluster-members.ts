@@ -1,3 +1,4 @@
+import { leastOf } from "../../api/schema/extremes.ts";
 import type { Node, Pod } from "../../api/foreign/kubernetes.ts";
 import type { MachineConfigNode } from "../../api/kinds/machine-config-node.ts";
 import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
@@ -311,7 +312,7 @@ export class ClusterMembers {
       ...[...this.#daemonsAway.values()].map((since) => since + silentAfterMs + 1),
       ...[...this.#contradictions.values()].map(({ since }) => since + contradictionGraceMs + 1),
     ].filter((at) => at > now);
-    return times.length === 0 ? undefined : Math.min(...times);
+    return times.length === 0 ? undefined : leastOf(times);
   }
 
   /** Pools whose MachineOSConfig is being deleted or gone, and when that takes effect. */

@@ -1,3 +1,4 @@
+import { pushAll } from "../../api/schema/push-all.ts";
 import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import type { LabelSelector } from "../../api/schema/object.ts";
 import type { Problem } from "../../ignition/problem.ts";
@@ -11,7 +12,7 @@ import { parseBudget } from "./select-nodes.ts";
 export function problemsOfPool(pool: Pick<MachineConfigPool, "spec">): readonly Problem[] {
   const { machineConfigSelector, nodeSelector, maxUnavailable } = pool.spec;
   const problems: Problem[] = [...problemsOfBudget(maxUnavailable)];
-  problems.push(
+  pushAll(problems, [
     ...problemsOfSelector("spec.machineConfigSelector", machineConfigSelector, {
       reason: "is empty and would select every MachineConfig",
       remedy: "name a label, for example machineconfiguration.openshift.io/role",
@@ -20,7 +21,7 @@ export function problemsOfPool(pool: Pick<MachineConfigPool, "spec">): readonly 
       reason: "is empty and would select every node",
       remedy: "name a label, for example node-role.kubernetes.io/infra",
     }),
-  );
+  ]);
   if (machineConfigSelector === undefined)
     problems.push({
       severity: "warning",

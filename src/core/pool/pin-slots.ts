@@ -1,3 +1,4 @@
+import { leastOf } from "../../api/schema/extremes.ts";
 import type { Node } from "../../api/foreign/kubernetes.ts";
 import type { MachineConfiguration } from "../../api/kinds/machine-configuration.ts";
 import { annotations } from "../../api/names.ts";
@@ -217,7 +218,7 @@ export function decideSlots(
     node: machine.name,
     grant: nextGrant(machine, pool.wanted, now),
   }));
-  return { grants, holders, again: times.length === 0 ? undefined : Math.min(...times) };
+  return { grants, holders, again: times.length === 0 ? undefined : leastOf(times) };
 }
 
 /** Far more than change a delay. */

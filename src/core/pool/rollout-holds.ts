@@ -1,3 +1,4 @@
+import { leastOf } from "../../api/schema/extremes.ts";
 import { annotations } from "../../api/names.ts";
 import { timestampOf } from "../../api/schema/object.ts";
 import { type MemberFacts, isFailing, isUnderUpdate, isOutOfService, whyOutOfService } from "./member-facts.ts";
@@ -77,7 +78,7 @@ export function canaryFacts(
       .filter(isFailing)
       .map(({ name }) => name)
       .sort(),
-    provenAt: coming.length === 0 ? undefined : Math.min(...coming),
+    provenAt: coming.length === 0 ? undefined : leastOf(coming),
   };
 }
 

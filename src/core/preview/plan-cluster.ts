@@ -1,3 +1,4 @@
+import { pushAll } from "../../api/schema/push-all.ts";
 import { poolSelects } from "../config/pool-selector.ts";
 import type { ControllerConfig } from "../../api/kinds/controller-config.ts";
 import type { Node } from "../../api/foreign/kubernetes.ts";
@@ -345,7 +346,10 @@ function findingsOf(before: ClusterObjects, after: ClusterObjects): Pick<Cluster
       ),
     );
     if (!isOfPeople(config))
-      warnings.push(...overriddenFiles(config, after).map((file) => `${object}: ${overriddenText(file)}`));
+      pushAll(
+        warnings,
+        overriddenFiles(config, after).map((file) => `${object}: ${overriddenText(file)}`),
+      );
     if (!after.pools.some((pool) => poolSelects(pool.spec.machineConfigSelector, config.metadata.labels)))
       warnings.push(`${object}: no pool selects it; give it the label ${labels.role}`);
   }

@@ -1,3 +1,4 @@
+import { pushAll } from "../../api/schema/push-all.ts";
 import type { CredentialProviderConfig } from "../../api/foreign/openshift.ts";
 import type { ContainerRuntimeConfig } from "../../api/kinds/container-runtime-config.ts";
 import type { KubeletConfig } from "../../api/kinds/kubelet-config.ts";
@@ -118,7 +119,10 @@ class Change {
       for (const { object, path, reason } of made.problems)
         this.#refusals.push({ object: `${object.kind}/${object.metadata.name}`, path, reason });
     }
-    this.#warnings.push(...settings.gateProblems.map((text) => `FeatureGate/cluster: ${text}`));
+    pushAll(
+      this.#warnings,
+      settings.gateProblems.map((text) => `FeatureGate/cluster: ${text}`),
+    );
   }
 
   /** What kubelets get of the CRIOCredentialProviderConfig; nothing once it is gone. */
@@ -142,7 +146,10 @@ class Change {
         this.#warnings.push(`${id}: the base configuration of pool ${decision.pool} is not among these objects`);
         return;
       case "refuse":
-        this.#refusals.push(...decision.problems.map(({ path, reason }) => ({ object: id, path, reason })));
+        pushAll(
+          this.#refusals,
+          decision.problems.map(({ path, reason }) => ({ object: id, path, reason })),
+        );
         return;
       case "write":
         for (const name of decision.stale) this.#configs.delete(name);
@@ -188,7 +195,10 @@ class Change {
   #take(object: SettingsObject, decision: SettingsDecision): void {
     const id = `${object.kind}/${object.metadata.name}`;
     if (decision.do === "refuse")
-      this.#refusals.push(...decision.problems.map(({ path, reason }) => ({ object: id, path, reason })));
+      pushAll(
+        this.#refusals,
+        decision.problems.map(({ path, reason }) => ({ object: id, path, reason })),
+      );
     if (decision.do !== "apply") return;
     for (const name of decision.stale) this.#configs.delete(name);
     for (const config of decision.configs) this.#configs.set(config.metadata.name, config);

@@ -1,3 +1,4 @@
+import { pushAll } from "../../api/schema/push-all.ts";
 import type { ControllerConfig } from "../../api/kinds/controller-config.ts";
 import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import type { OSImageStream, StreamImages } from "../../api/kinds/os-image-stream.ts";
@@ -40,7 +41,10 @@ export function streamsOf(sources: readonly StreamSource[]): FoundStreams {
   const streams = new Map<string, StreamImages>();
   const problems: string[] = [];
   for (const source of sources) {
-    problems.push(...source.problems.map((problem) => `${source.name}: ${problem}`));
+    pushAll(
+      problems,
+      source.problems.map((problem) => `${source.name}: ${problem}`),
+    );
     const halves = new Map<string, { os: Set<string>; extensions: Set<string> }>();
     for (const { image, labels } of source.images) {
       const name = labels[imageLabels.streamClass] ?? "";

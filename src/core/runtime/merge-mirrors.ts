@@ -1,3 +1,4 @@
+import { pushAll } from "../../api/schema/push-all.ts";
 import { openshift } from "../../api/foreign/openshift.ts";
 import { isMirrorSource, isRepository } from "./registry-scopes.ts";
 
@@ -198,7 +199,7 @@ function topological(after: ReadonlyMap<string, ReadonlySet<string>>): readonly 
       if (count === 1) freed.push(to);
     }
     for (const one of freed) before.delete(one);
-    result.push(...freed.toSorted());
+    pushAll(result, freed.toSorted());
   }
   return result;
 }

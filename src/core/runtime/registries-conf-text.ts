@@ -1,3 +1,4 @@
+import { pushAll } from "../../api/schema/push-all.ts";
 import { parse, stringify } from "smol-toml";
 import { type Decoded, decodeGo } from "../kubelet/decode-go.ts";
 import type { GoStruct } from "../kubelet/kubelet-fields.ts";
@@ -110,7 +111,10 @@ export function withLists(
     const entry = entryOf(source);
     if (neverContactsSource) entry.blocked = true;
     const only = of === "digest" ? "digest-only" : "tag-only";
-    entry.mirror.push(...own.map((location) => completedEndpoint({ location, "pull-from-mirror": only })));
+    pushAll(
+      entry.mirror,
+      own.map((location) => completedEndpoint({ location, "pull-from-mirror": only })),
+    );
   }
   for (const scope of blocked) entryOf(scope);
   for (const scope of insecure) entryOf(scope);

@@ -1,3 +1,4 @@
+import { pushAll } from "../../api/schema/push-all.ts";
 import { stringify } from "yaml";
 import type { RegistrySources } from "../../api/foreign/openshift.ts";
 import { parseImageReference, repositoryOf } from "../images/image-reference.ts";
@@ -277,7 +278,10 @@ function judgePolicies({ policy, policies }: RegistriesInputs, lists: Lists): Po
   const ofCluster = all.filter(({ object }) => object.namespace === "");
   const isCovered = coveredBy(policies);
   const own = all.filter(({ object, scope }) => object.namespace !== "" && !isCovered(scope));
-  problems.push(...[...ofCluster, ...own].flatMap((one) => scopeProblems(one, lists)));
+  pushAll(
+    problems,
+    [...ofCluster, ...own].flatMap((one) => scopeProblems(one, lists)),
+  );
   if (problems.length > 0) return { verdict: "refused", problems };
   const isSaid = lists.allowed.length + lists.blocked.length + policies.length > 0;
   const start = lazily(() => startOf(JSON.parse(policy) as Decoded, lists, ofCluster));

@@ -1,3 +1,4 @@
+import { pushAll } from "../../api/schema/push-all.ts";
 import { diffArrays } from "diff";
 
 /**
@@ -143,7 +144,7 @@ function hunksOf(script: readonly DiffLine[], oldLength: number, newLength: numb
       continue;
     }
     open ??= { oldStart: oldAt - quiet.length, newStart: newAt - quiet.length, lines: [] };
-    open.lines.push(...quiet, line);
+    pushAll(open.lines, [...quiet, line]);
     quiet = [];
     if (line.sign === "-") oldAt += 1;
     else newAt += 1;

@@ -1,3 +1,5 @@
+import { pushAll } from "../../api/schema/push-all.ts";
+import { greatestOf } from "../../api/schema/extremes.ts";
 import * as fs from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { hostPaths } from "../../api/names.ts";
@@ -98,11 +100,11 @@ export function rootBooks(locate: (path: string) => Promise<string>, disk: Disk)
     if (open !== undefined && open.sizeBytes > 0 && open.sizeBytes + text.length > fileBytes) {
       const aside =
         1 +
-        Math.max(
-          0,
-          ...(await files())
+        greatestOf(
+          (await files())
             .filter((file) => file.boot === boot && file.order !== Number.MAX_SAFE_INTEGER)
             .map(({ order }) => order),
+          0,
         );
       await disk.rename(path, join(folder, `journal-${boot}.${aside}.jsonl`));
       open = undefined;
@@ -145,7 +147,7 @@ export function rootBooks(locate: (path: string) => Promise<string>, disk: Disk)
         if (from > 0) lines.shift();
         const same = found.at(-1);
         const whole = lines.filter((line) => line !== "");
-        if (same?.boot === boot) same.lines.push(...whole);
+        if (same?.boot === boot) pushAll(same.lines, whole);
         else found.push({ boot, lines: whole });
       }
       return found satisfies BookLines[];

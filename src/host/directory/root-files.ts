@@ -1,3 +1,4 @@
+import { leastOf } from "../../api/schema/extremes.ts";
 import * as fs from "node:fs/promises";
 import type { Stats } from "node:fs";
 import { basename, dirname, join, posix } from "node:path";
@@ -375,7 +376,7 @@ export function rootFiles({ locate, disk, hold, owners, recordPath, clock }: Roo
     },
     async freeBytes() {
       const free = await Promise.all(["/etc/.", "/var/."].map(async (folder) => fs.statfs(await locate(folder))));
-      return Math.min(...free.map(({ bavail, bsize }) => bavail * bsize));
+      return leastOf(free.map(({ bavail, bsize }) => bavail * bsize));
     },
     async vendor(path) {
       if (!path.startsWith("/etc/")) return undefined;

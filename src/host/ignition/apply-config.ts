@@ -1,3 +1,4 @@
+import { pushAll } from "../../api/schema/push-all.ts";
 import { McoError } from "../../api/errors.ts";
 import { hostPaths } from "../../api/names.ts";
 import { applyAccounts } from "../../core/machine/ignition-accounts.ts";
@@ -43,7 +44,7 @@ export async function applyIgnition(
   const presets: string[] = [];
   for (const step of planned.steps) {
     signal.throwIfAborted();
-    presets.push(...(await perform(step, options, signal)));
+    pushAll(presets, await perform(step, options, signal));
   }
   if (presets.length > 0)
     await append(hostPaths.ignitionPreset, presets.map((line) => `${line}\n`).join(""), root, signal);

@@ -1,3 +1,4 @@
+import { pushAll } from "../../../api/schema/push-all.ts";
 import { compileAdmissionPolicy } from "../validation/cel-policies.ts";
 import type { FieldError, KubeObject, ResourceDefinition } from "../contract.ts";
 import { duplicate, forbidden, invalid, notSupported, required } from "../field-errors.ts";
@@ -47,17 +48,20 @@ function validateWebhooks(object: KubeObject): readonly FieldError[] {
     const seconds = at(webhook, "timeoutSeconds");
     if (typeof seconds === "number" && (seconds < 1 || seconds > 30))
       errors.push(invalid(`${path}.timeoutSeconds`, seconds, "the timeout value must be between 1 and 30 seconds"));
-    errors.push(
+    pushAll(errors, [
       ...oneOf(webhook, path, "failurePolicy", ["Fail", "Ignore"]),
       ...oneOf(webhook, path, "matchPolicy", ["Equivalent", "Exact"]),
-    );
-    errors.push(
+    ]);
+    pushAll(errors, [
       ...validateSelector(at(webhook, "namespaceSelector"), `${path}.namespaceSelector`),
       ...validateSelector(at(webhook, "objectSelector"), `${path}.objectSelector`),
-    );
+    ]);
     const conditions = compileAdmissionPolicy({ matchConditions: at(webhook, "matchConditions") });
     if (conditions.verdict === "refused")
-      errors.push(...conditions.errors.map((error) => ({ ...error, field: error.field.replace(/^spec/, path) })));
+      pushAll(
+        errors,
+        conditions.errors.map((error) => ({ ...error, field: error.field.replace(/^spec/, path) })),
+      );
     return errors;
   });
 }
@@ -93,16 +97,17 @@ function validatePolicyBinding(binding: KubeObject): readonly FieldError[] {
     if (textAt(reference, "name") !== "" && isObject(reference["selector"]))
       for (const field of ["name", "selector"])
         errors.push(forbidden(`spec.paramRef.${field}`, "name and selector are mutually exclusive"));
-    errors.push(
+    pushAll(errors, [
       ...requireFields(reference, "spec.paramRef", "parameterNotFoundAction"),
       ...oneOf(reference, "spec.paramRef", "parameterNotFoundAction", ["Allow", "Deny"]),
-    );
+    ]);
   }
   if (actions.length === 0)
     errors.push(required("spec.validationActions", "at least one validation action is required"));
   actions.forEach((action, index) =>
-    errors.push(
-      ...oneOf({ [index]: action }, "", String(index), ["Audit", "Deny", "Warn"]).map((error) => ({
+    pushAll(
+      errors,
+      oneOf({ [index]: action }, "", String(index), ["Audit", "Deny", "Warn"]).map((error) => ({
         ...error,
         field: `spec.validationActions[${index}]`,
       })),

@@ -1,3 +1,4 @@
+import { pushAll } from "../../../api/schema/push-all.ts";
 import type { FieldError, KubeObject, ResourceDefinition } from "../contract.ts";
 import { forbidden, invalid, notSupported } from "../field-errors.ts";
 import { at, equalJson, isObject, textAt } from "../json-values.ts";
@@ -43,7 +44,7 @@ function validateDeployment(deployment: KubeObject, before: KubeObject | undefin
       ),
     );
   if (before !== undefined && !equalJson(before["status"] ?? {}, deployment["status"] ?? {}))
-    errors.push(...validateReplicaCounts(deployment["status"]));
+    pushAll(errors, validateReplicaCounts(deployment["status"]));
   if (typeof deadline === "number" && typeof ready === "number" && deadline <= ready)
     errors.push(invalid("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds"));
   return errors;

@@ -1,3 +1,4 @@
+import { pushAll } from "../../../api/schema/push-all.ts";
 import { decodeBase64 } from "../../../ignition/data-url.ts";
 import type { FieldError, KubeObject, ResourceDefinition } from "../contract.ts";
 import { forbidden, invalid, required, tooLong } from "../field-errors.ts";
@@ -126,11 +127,11 @@ function validateService(service: KubeObject, before: KubeObject | undefined): r
     if (ports.length > 1 && textAt(port, "name") === "") errors.push(required(`${path}.name`));
     if (typeof number !== "number" || number < 1 || number > 65_535)
       errors.push(invalid(`${path}.port`, number ?? 0, "must be between 1 and 65535, inclusive"));
-    errors.push(...oneOf(port, path, "protocol", ["SCTP", "TCP", "UDP"]));
+    pushAll(errors, oneOf(port, path, "protocol", ["SCTP", "TCP", "UDP"]));
   });
-  errors.push(...oneOf(service, "", "spec.type", ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"]));
+  pushAll(errors, oneOf(service, "", "spec.type", ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"]));
   if (before !== undefined && textAt(before, "spec", "clusterIP") !== "")
-    errors.push(...immutable(service, before, "spec.clusterIP"));
+    pushAll(errors, immutable(service, before, "spec.clusterIP"));
   return errors;
 }
 

@@ -1,3 +1,4 @@
+import { pushAll } from "../../../api/schema/push-all.ts";
 import type { FieldError, KubeObject, ResourceDefinition } from "../contract.ts";
 import { invalid, notSupported, required } from "../field-errors.ts";
 import { equalJson, isObject, listAt, textAt } from "../json-values.ts";
@@ -22,10 +23,10 @@ function validateBinding(binding: KubeObject, before: KubeObject | undefined): r
     errors.push(notSupported("roleRef.apiGroup", textAt(binding, "roleRef", "apiGroup"), [rbacGroup]));
   if (!kinds.includes(textAt(binding, "roleRef", "kind")))
     errors.push(notSupported("roleRef.kind", textAt(binding, "roleRef", "kind"), kinds));
-  errors.push(...requireFields(binding["roleRef"], "roleRef", "name"));
+  pushAll(errors, requireFields(binding["roleRef"], "roleRef", "name"));
   listAt(binding, "subjects").forEach((subject, index) => {
     const path = `subjects[${index}]`;
-    errors.push(...requireFields(subject, path, "name"));
+    pushAll(errors, requireFields(subject, path, "name"));
     const type = textAt(subject, "kind");
     if (!subjectKinds.includes(type)) errors.push(notSupported(`${path}.kind`, type, subjectKinds));
     if (type === "ServiceAccount" && textAt(subject, "namespace") === "") errors.push(required(`${path}.namespace`));

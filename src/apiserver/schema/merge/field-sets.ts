@@ -1,3 +1,4 @@
+import { pushAll } from "../../../api/schema/push-all.ts";
 import { canonicalJson } from "../../../core/text/canonical-json.ts";
 import { clipText } from "../../../core/text/clip-text.ts";
 import { andMore } from "../../../core/text/list-text.ts";
@@ -258,10 +259,11 @@ function itemProblems(
       const odd = oddItem(item, shape);
       if (odd !== undefined) return [...found, ...problem(`element ${index}: ${odd}`)];
       element = printElement(elementOf(item, shape));
-      if (seen.has(element) && duplicates === "refused") found.push(...problem(`duplicate entries for key ${element}`));
+      if (seen.has(element) && duplicates === "refused")
+        pushAll(found, problem(`duplicate entries for key ${element}`));
       seen.add(element);
     }
-    found.push(...typeProblems(item, schema.items, `${path}${element}`, duplicates));
+    pushAll(found, typeProblems(item, schema.items, `${path}${element}`, duplicates));
   }
   return found;
 }

@@ -1,3 +1,4 @@
+import { pushAll } from "../../../api/schema/push-all.ts";
 import { bytesToHex } from "@noble/hashes/utils.js";
 import type { RE2JS } from "re2js";
 import { Environment, Optional, type ParseResult, type RegisteredFunctionHandler } from "@marcbachmann/cel-js";
@@ -924,7 +925,7 @@ function parseAddress(text: string): Address | undefined {
   const groups = head === "" ? [] : head.split(":");
   if (tail !== undefined) {
     const end = tail === "" ? [] : tail.split(":");
-    groups.push(...Array.from({ length: 8 - groups.length - end.length }, () => "0"), ...end);
+    pushAll(groups, [...Array.from({ length: 8 - groups.length - end.length }, () => "0"), ...end]);
   }
   return new Address(
     groups.reduce((value, group) => value * 65_536n + BigInt(`0x${group}`), 0n),

@@ -1,3 +1,4 @@
+import { pushAll } from "../../../api/schema/push-all.ts";
 import { ruleProblems } from "./cel.ts";
 import { literalPatternsOf } from "./cel-expression.ts";
 import type {
@@ -47,15 +48,15 @@ export function definitionsOf(crd: KubeObject): CustomDefinitions {
   versions.forEach((version, index) => {
     // One schema for all versions is held, and reported, in one place.
     if (same && index > 0) return;
-    errors.push(...checkSchemaOf(version, same ? "spec.validation" : `spec.versions[${index}].schema`));
+    pushAll(errors, checkSchemaOf(version, same ? "spec.validation" : `spec.versions[${index}].schema`));
   });
   // So are columns and subresources.
   const alone = versions.length === 1;
   versions.forEach((version, index) =>
-    errors.push(
+    pushAll(errors, [
       ...checkColumns(version, alone ? "spec" : `spec.versions[${index}]`),
       ...checkSubresources(version, alone ? "spec" : `spec.versions[${index}]`),
-    ),
+    ]),
   );
   if (errors.length > 0) return { verdict: "refused", errors };
   const storage = versions.find((version) => at(version, "storage") === true);
@@ -145,7 +146,10 @@ function checkNames(crd: KubeObject): FieldError[] {
   const [group, plural, kind] = [textAt(spec, "group"), textAt(spec, "names", "plural"), textAt(spec, "names", "kind")];
   if (group === "") errors.push(required("spec.group"));
   else {
-    errors.push(...subdomainName(group).map((problem) => invalid("spec.group", group, problem)));
+    pushAll(
+      errors,
+      subdomainName(group).map((problem) => invalid("spec.group", group, problem)),
+    );
     if (!group.includes(".")) errors.push(invalid("spec.group", group, "should be a domain with at least one dot"));
   }
   const scope = textAt(spec, "scope");
@@ -153,18 +157,26 @@ function checkNames(crd: KubeObject): FieldError[] {
   else if (scope !== "Cluster" && scope !== "Namespaced")
     errors.push(notSupported("spec.scope", scope, ["Cluster", "Namespaced"]));
   if (plural === "") errors.push(required("spec.names.plural"));
-  else errors.push(...labelName(plural).map((problem) => invalid("spec.names.plural", plural, problem)));
+  else
+    pushAll(
+      errors,
+      labelName(plural).map((problem) => invalid("spec.names.plural", plural, problem)),
+    );
   if (kind === "") errors.push(required("spec.names.kind"));
   else
-    errors.push(
-      ...labelName(kind.toLowerCase()).map((problem) =>
+    pushAll(
+      errors,
+      labelName(kind.toLowerCase()).map((problem) =>
         invalid("spec.names.kind", kind, `may have mixed case, but should otherwise match: ${problem}`),
       ),
     );
   if (kind !== "" && textAt(spec, "names", "listKind") === kind)
     errors.push(invalid("spec.names.listKind", kind, "kind and listKind may not be the same"));
   listAt(spec, "names", "shortNames").forEach((name, index) =>
-    errors.push(...labelName(String(name)).map((problem) => invalid(`spec.names.shortNames[${index}]`, name, problem))),
+    pushAll(
+      errors,
+      labelName(String(name)).map((problem) => invalid(`spec.names.shortNames[${index}]`, name, problem)),
+    ),
   );
   if (group !== "" && plural !== "" && crd.metadata.name !== `${plural}.${group}`) {
     errors.push(invalid("metadata.name", crd.metadata.name, 'must be spec.names.plural+"."+spec.group'));
@@ -347,7 +359,7 @@ function checkNode(schema: JsonObject, path: string, place: Place, depth: number
   const properties = objectAt(schema, "properties");
   for (const [name, property] of Object.entries(properties)) {
     if (place === "root" && name === "metadata") continue;
-    if (isObject(property)) errors.push(...checkNode(property, `${path}.properties[${name}]`, "field", depth + 1));
+    if (isObject(property)) pushAll(errors, checkNode(property, `${path}.properties[${name}]`, "field", depth + 1));
   }
   const additional = schema["additionalProperties"];
   if (additional === false)
@@ -357,17 +369,17 @@ function checkNode(schema: JsonObject, path: string, place: Place, depth: number
   else if (place === "root" && isObject(additional))
     errors.push(forbidden(`${path}.additionalProperties`, "additionalProperties cannot be used at the root"));
   else if (isObject(additional))
-    errors.push(...checkNode(additional, `${path}.additionalProperties`, "field", depth + 1));
+    pushAll(errors, checkNode(additional, `${path}.additionalProperties`, "field", depth + 1));
   const items = schema["items"];
   if (isList(items)) errors.push(forbidden(`${path}.items`, "items must be a schema object and not an array"));
-  else if (isObject(items)) errors.push(...checkNode(items, `${path}.items`, "items", depth + 1));
+  else if (isObject(items)) pushAll(errors, checkNode(items, `${path}.items`, "items", depth + 1));
   else if (type === "array") errors.push(required(`${path}.items`, "must be specified"));
-  errors.push(
+  pushAll(errors, [
     ...checkLists(schema, path),
     ...checkCombinations(schema, path, intOrString),
     ...ruleProblems(place === "root" ? seenByRules(schema as Schema) : (schema as Schema), path),
-  );
-  if (schema["default"] !== undefined && errors.length === 0) errors.push(...checkDefault(schema, path));
+  ]);
+  if (schema["default"] !== undefined && errors.length === 0) pushAll(errors, checkDefault(schema, path));
   return errors;
 }
 
@@ -492,7 +504,7 @@ function checkCombinations(schema: JsonObject, path: string, intOrString: boolea
   const errors: FieldError[] = [];
   const visit = (part: unknown, outer: JsonObject, at_: string, depth: number): void => {
     if (!isObject(part) || depth > maxDepth) return;
-    errors.push(...checkWords(part, at_));
+    pushAll(errors, checkWords(part, at_));
     for (const word of structuralOnly) {
       if (part[word] === undefined || (intOrString && word === "type")) continue;
       errors.push(forbidden(`${at_}.${word}`, "must be empty to be structural"));

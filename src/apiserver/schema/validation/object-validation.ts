@@ -1,3 +1,4 @@
+import { pushAll } from "../../../api/schema/push-all.ts";
 import type { FieldError, KubeObject } from "../contract.ts";
 import { child, duplicate, forbidden, invalid, notFound, notSupported, required, tooLong } from "../field-errors.ts";
 import { at, equalJson, isList, isObject, listAt, objectAt, textAt } from "../json-values.ts";
@@ -63,7 +64,11 @@ export function qualifiedNameProblems(key: string): readonly string[] {
   if (parts.length === 2) {
     const [prefix = ""] = parts;
     if (prefix === "") problems.push("prefix part must be non-empty");
-    else problems.push(...subdomainName(prefix).map((problem) => `prefix part ${problem}`));
+    else
+      pushAll(
+        problems,
+        subdomainName(prefix).map((problem) => `prefix part ${problem}`),
+      );
   }
   if (name === "") problems.push("name part must be non-empty");
   else if (name.length > 63) problems.push("name part must be no more than 63 characters");
@@ -119,8 +124,9 @@ export function validateMetadata(
   const { metadata } = object;
   const errors: FieldError[] = [];
   if (before === undefined && (metadata.generateName ?? "") !== "") {
-    errors.push(
-      ...rule(`${metadata.generateName?.replace(/[-.]$/, "") ?? ""}a`.slice(0, 63)).map((problem) =>
+    pushAll(
+      errors,
+      rule(`${metadata.generateName?.replace(/[-.]$/, "") ?? ""}a`.slice(0, 63)).map((problem) =>
         invalid("metadata.generateName", metadata.generateName, problem),
       ),
     );
@@ -129,20 +135,25 @@ export function validateMetadata(
     if ((metadata.generateName ?? "") === "")
       errors.push(required("metadata.name", "name or generateName is required"));
   } else if (before === undefined)
-    errors.push(...rule(metadata.name ?? "").map((problem) => invalid("metadata.name", metadata.name, problem)));
-  errors.push(...validateLabels(metadata.labels, "metadata.labels"));
+    pushAll(
+      errors,
+      rule(metadata.name ?? "").map((problem) => invalid("metadata.name", metadata.name, problem)),
+    );
+  pushAll(errors, validateLabels(metadata.labels, "metadata.labels"));
   let size = 0;
   for (const [key, value] of Object.entries(metadata.annotations ?? {})) {
     size += key.length + value.length;
-    errors.push(
-      ...qualifiedNameProblems(key.toLowerCase()).map((problem) => invalid("metadata.annotations", key, problem)),
+    pushAll(
+      errors,
+      qualifiedNameProblems(key.toLowerCase()).map((problem) => invalid("metadata.annotations", key, problem)),
     );
   }
   if (size > annotationsLimit) errors.push(tooLong("metadata.annotations", annotationsLimit));
-  errors.push(...validateOwners(object));
+  pushAll(errors, validateOwners(object));
   for (const finalizer of metadata.finalizers ?? [])
-    errors.push(
-      ...qualifiedNameProblems(finalizer).map((problem) => invalid("metadata.finalizers", finalizer, problem)),
+    pushAll(
+      errors,
+      qualifiedNameProblems(finalizer).map((problem) => invalid("metadata.finalizers", finalizer, problem)),
     );
   if (before !== undefined) {
     for (const field of [
@@ -279,8 +290,9 @@ export function validateSelector(selector: unknown, path: string): readonly Fiel
       if (values.length > 0)
         errors.push(forbidden(`${at_}.values`, "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"));
     } else errors.push(invalid(`${at_}.operator`, operator, "not a valid selector operator"));
-    errors.push(
-      ...qualifiedNameProblems(textAt(expression, "key")).map((problem) =>
+    pushAll(
+      errors,
+      qualifiedNameProblems(textAt(expression, "key")).map((problem) =>
         invalid(`${at_}.key`, textAt(expression, "key"), problem),
       ),
     );
@@ -304,9 +316,9 @@ export function validateWorkload(
   const mismatch = () =>
     invalid("spec.template.metadata.labels", given ?? null, "`selector` does not match template `labels`");
   if (!isObject(selector))
-    errors.push(required("spec.selector"), ...(object.kind === "Deployment" ? [mismatch()] : []));
+    pushAll(errors, [required("spec.selector"), ...(object.kind === "Deployment" ? [mismatch()] : [])]);
   else {
-    errors.push(...validateSelector(selector, "spec.selector"));
+    pushAll(errors, validateSelector(selector, "spec.selector"));
     if (Object.keys(objectAt(selector, "matchLabels")).length + listAt(selector, "matchExpressions").length === 0) {
       errors.push(
         invalid(
@@ -322,8 +334,8 @@ export function validateWorkload(
       errors.push(mismatch());
     }
   }
-  errors.push(...validatePodTemplate(spec["template"], "spec.template", restartPolicies));
-  errors.push(...immutable(object, before, "spec.selector"));
+  pushAll(errors, validatePodTemplate(spec["template"], "spec.template", restartPolicies));
+  pushAll(errors, immutable(object, before, "spec.selector"));
   return errors;
 }
 
@@ -352,7 +364,10 @@ export function validatePodSpec(
     const name = textAt(volume, "name");
     if (name === "") errors.push(required(`${at_}.name`));
     else {
-      errors.push(...labelName(name).map((problem) => invalid(`${at_}.name`, name, problem)));
+      pushAll(
+        errors,
+        labelName(name).map((problem) => invalid(`${at_}.name`, name, problem)),
+      );
       if (volumes.has(name)) errors.push(duplicate(`${at_}.name`, name));
       volumes.add(name);
     }
@@ -373,7 +388,7 @@ export function validatePodSpec(
     const containers = listAt(spec, field);
     if (field === "containers" && containers.length === 0) errors.push(required(`${path}.containers`));
     containers.forEach((container, index) =>
-      errors.push(...validateContainer(container, `${path}.${field}[${index}]`, volumes, names)),
+      pushAll(errors, validateContainer(container, `${path}.${field}[${index}]`, volumes, names)),
     );
   }
   // Without a choice, the default of pods counts as absent.
@@ -386,16 +401,20 @@ export function validatePodSpec(
     );
   else if (!restartPolicies.includes(textAt(spec, "restartPolicy")))
     errors.push(notSupported(`${path}.restartPolicy`, textAt(spec, "restartPolicy"), restartPolicies));
-  errors.push(
+  pushAll(errors, [
     ...oneOf(spec, path, "dnsPolicy", ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"]),
     ...notNegative(spec, path, "terminationGracePeriodSeconds"),
     ...validateLabels(at(spec, "nodeSelector"), `${path}.nodeSelector`),
-  );
+  ]);
   listAt(spec, "tolerations").forEach((toleration, index) => {
     const at_ = `${path}.tolerations[${index}]`;
     const key = textAt(toleration, "key");
     const operator = textAt(toleration, "operator");
-    if (key !== "") errors.push(...qualifiedNameProblems(key).map((problem) => invalid(`${at_}.key`, key, problem)));
+    if (key !== "")
+      pushAll(
+        errors,
+        qualifiedNameProblems(key).map((problem) => invalid(`${at_}.key`, key, problem)),
+      );
     if (key === "" && operator !== "Exists")
       errors.push(
         invalid(
@@ -408,7 +427,7 @@ export function validatePodSpec(
       errors.push(invalid(`${at_}.operator`, toleration, "value must be empty when `operator` is 'Exists'"));
     if (operator !== "" && operator !== "Exists" && operator !== "Equal")
       errors.push(notSupported(`${at_}.operator`, operator, ["Equal", "Exists"]));
-    errors.push(...validateEffect(textAt(toleration, "effect"), `${at_}.effect`, true));
+    pushAll(errors, validateEffect(textAt(toleration, "effect"), `${at_}.effect`, true));
   });
   return errors;
 }
@@ -430,24 +449,27 @@ function validateContainer(
   const name = textAt(container, "name");
   if (name === "") errors.push(required(`${path}.name`));
   else {
-    errors.push(...labelName(name).map((problem) => invalid(`${path}.name`, name, problem)));
+    pushAll(
+      errors,
+      labelName(name).map((problem) => invalid(`${path}.name`, name, problem)),
+    );
     if (names.has(name)) errors.push(duplicate(`${path}.name`, name));
     names.add(name);
   }
   if (textAt(container, "image") === "") errors.push(required(`${path}.image`));
   else if (textAt(container, "image").trim() !== textAt(container, "image"))
     errors.push(invalid(`${path}.image`, textAt(container, "image"), "must not have leading or trailing whitespace"));
-  errors.push(
+  pushAll(errors, [
     ...oneOf(container, path, "imagePullPolicy", ["Always", "IfNotPresent", "Never"]),
     ...oneOf(container, path, "terminationMessagePolicy", ["FallbackToLogsOnError", "File"]),
-  );
+  ]);
   listAt(container, "ports").forEach((port, index) => {
     const at_ = `${path}.ports[${index}]`;
     const number = at(port, "containerPort");
     if (number === undefined || number === 0) errors.push(required(`${at_}.containerPort`));
     else if (typeof number === "number" && (number < 1 || number > 65_535))
       errors.push(invalid(`${at_}.containerPort`, number, "must be between 1 and 65535, inclusive"));
-    errors.push(...oneOf(port, at_, "protocol", ["SCTP", "TCP", "UDP"]));
+    pushAll(errors, oneOf(port, at_, "protocol", ["SCTP", "TCP", "UDP"]));
   });
   listAt(container, "env").forEach((variable, index) => {
     if (textAt(variable, "name") === "") errors.push(required(`${path}.env[${index}].name`));

@@ -1,3 +1,4 @@
+import { pushAll } from "../../../api/schema/push-all.ts";
 import { canonicalJson } from "../../../core/text/canonical-json.ts";
 import { type Budget, objectLimit } from "./cel-cost.ts";
 import { compileRules, type CompiledRules } from "./cel.ts";
@@ -592,7 +593,7 @@ function checkCombinations(node: Node, value: unknown, walk: Walk): void {
       field: "<nil>",
     }));
     // The closest alternative is reported; here they are alike.
-    walk.findings.push(...tried.findings);
+    pushAll(walk.findings, tried.findings);
   }
   if (node.oneOf.length > 0) {
     const valid = node.oneOf.filter((part) => passes(part, value)).length;
