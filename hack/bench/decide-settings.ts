@@ -127,6 +127,14 @@ const largest: Readonly<Record<string, LargestForm>> = {
   "quantities of memory": ofKubelet(() => ({
     reservedMemory: listOf(33_000, (i) => ({ numaNode: i, limits: { memory: "1Gi" } })),
   })),
+  "unknown fields": ofKubelet(() => mapOf(100_000, (i) => [`field${i}`, 1])),
+  "items of a wrong type": ofKubelet(() => ({ allowedUnsafeSysctls: listOf(500_000, () => ({})) })),
+  "parts of a duration": ofKubelet(() => ({ syncFrequency: "1s".repeat(780_000) })),
+  "folders of a path": ofKubelet(() => ({ podLogsDir: "/a".repeat(780_000) })),
+  "headers without values": ofKubelet(() => ({ staticPodURLHeader: mapOf(105_000, (i) => [`h${i}`, null]) })),
+  "options of a policy": ofKubelet(() => ({
+    topologyManagerPolicyOptions: mapOf(80_000, (i) => [`option-${i}`, "x"]),
+  })),
   "blocked registries": ofRegistries("Image", () => ({
     registrySources: { blockedRegistries: listOf(68_000, (i) => `r${i}.example.com/a`) },
   })),

@@ -2,7 +2,7 @@ import { isShortQuantity } from "../../api/schema/quantities.ts";
 import { type Decoded, zeroOf } from "./decode-go.ts";
 import { encodeScalar } from "./encode-go.ts";
 import type { GoStruct, GoType } from "./kubelet-fields.ts";
-import { mapItems, mapValues } from "./map-items.ts";
+import { hasMembers, mapItems, mapValues } from "./map-items.ts";
 
 /**
  * A decoded value as a Go program reads it back from what Go wrote of it: members without a value are gone, except those
@@ -47,7 +47,7 @@ function readMember(value: unknown, type: GoType, isAlways: boolean): unknown {
     }
     if ("map" in type) {
       const map = (value ?? {}) as Decoded;
-      if (isEmptyMap(map)) return undefined;
+      if (!hasMembers(map)) return undefined;
       return isUnchanged(type.map) ? map : mapValues(map, (item) => readItem(item, type.map));
     }
     return value === undefined && type.isPointer === true ? undefined : asRead((value ?? {}) as Decoded, type);
@@ -59,12 +59,6 @@ function readMember(value: unknown, type: GoType, isAlways: boolean): unknown {
 /** Whether items of a type are read as they are: texts, lists of them, and true or false. */
 const isUnchanged = (type: GoType): boolean =>
   type === "string" || type === "bool" || (typeof type !== "string" && "list" in type && type.list === "string");
-
-/** Without a list of its keys: a map may have thousands. */
-function isEmptyMap(map: Decoded): boolean {
-  for (const key in map) if (Object.hasOwn(map, key)) return false;
-  return true;
-}
 
 /** An item of a list or a map, which is always written. */
 const readItem = (item: unknown, type: GoType): unknown => readMember(item, type, true) ?? zeroOf(type);

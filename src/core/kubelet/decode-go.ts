@@ -2,7 +2,7 @@ import { isQuantity, isShortQuantity } from "../../api/schema/quantities.ts";
 import { clipText } from "../text/clip-text.ts";
 import { goDurationText, parseGoDuration } from "./go-duration.ts";
 import type { GoStruct, GoType, ScalarType } from "./kubelet-fields.ts";
-import { mapItems, mapValues, membersBefore } from "./map-items.ts";
+import { firstMembers, mapItems, mapValues } from "./map-items.ts";
 
 export interface FieldProblem {
   /** `evictionHard.memory.available`, `registerWithTaints[0].key` */
@@ -138,12 +138,20 @@ function decodeAt(value: unknown, type: GoType, at: string | number, found: Find
 function decodeStruct(value: Decoded, type: GoStruct, found: Findings): Decoded {
   // Names of members are those of the type: none of them is a setter.
   let members: Record<string, unknown> | undefined;
-  for (const key in value) {
-    if (!Object.hasOwn(value, key)) continue;
+  const keys = Object.keys(value);
+  for (let i = 0; i < keys.length; i += 1) {
+    const key = keys[i] ?? "";
     const member = Object.hasOwn(type.struct, key) ? type.struct[key] : undefined;
-    const decoded = member && decodeAt(value[key], member, key, found);
-    if (member === undefined) found.unknown.push(pathOf({ ...found, place: [...found.place, key] }));
-    if (decoded === undefined || decoded !== value[key]) members ??= membersBefore(key, value);
+    if (member === undefined) {
+      found.place.push(key);
+      found.unknown.push(pathOf(found));
+      found.place.pop();
+      members ??= firstMembers(value, keys, i);
+      continue;
+    }
+    const before = value[key];
+    const decoded = decodeAt(before, member, key, found);
+    if (decoded === undefined || decoded !== before) members ??= firstMembers(value, keys, i);
     if (members !== undefined && decoded !== undefined) members[key] = decoded;
   }
   return members ?? value;

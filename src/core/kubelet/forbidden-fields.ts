@@ -1,5 +1,6 @@
 import type { KubeletConfig } from "../../api/kinds/kubelet-config.ts";
 import type { Decoded, FieldProblem } from "./decode-go.ts";
+import { hasMembers } from "./map-items.ts";
 
 const controlPlane = new Set(["master", "arbiter"]);
 
@@ -61,10 +62,7 @@ export function forbiddenFields(
 
 /** Whether a field of a KubeletConfig says nothing. */
 export const isEmptyValue = (value: unknown): boolean =>
-  value === undefined || value === null || value === "" || (typeof value === "object" && !hasMembers(value));
-
-/** Without a list of them: an object may have thousands. */
-function hasMembers(value: object): boolean {
-  for (const name in value) if (Object.hasOwn(value, name)) return true;
-  return false;
-}
+  value === undefined ||
+  value === null ||
+  value === "" ||
+  (Array.isArray(value) ? value.length === 0 : typeof value === "object" && !hasMembers(value));

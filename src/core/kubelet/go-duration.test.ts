@@ -29,3 +29,28 @@ test.for(["", "1", "1d", "s", "1h 2m", "-", ".s", "9999999h", "1e3s", "999999999
 test("a number of a million digits is refused in little time [kubelet-go-duration-3]", () => {
   expect(parseGoDuration(`${"9".repeat(1_000_000)}s`)).toBeUndefined();
 });
+
+// What Go 1.24 answers: what is behind the dot has the precision of a float64, and is cut off.
+test.for([
+  ["-9223372036854775808ns", "-9223372036854775808"],
+  ["9007199254740993ns", "9007199254740993"],
+  ["0.9223372036854775808h", "3320413933267"],
+  ["1.99999999999999999999999s", "2000000000"],
+  [`0.${"0".repeat(400)}1h`, "0"],
+  ["9007199254740991ns1ns9007199254740991ns", "18014398509481983"],
+  ["9223372036854775808ns", undefined],
+  ["9223372036854775807ns0.9ns", "9223372036854775807"],
+  ["9223372036854775807ns1ns", undefined],
+] as const)("%s has %s nanoseconds [kubelet-go-duration-4]", ([text, nanoseconds]) => {
+  expect(parseGoDuration(text)?.toString()).toBe(nanoseconds);
+});
+
+test("a duration of a million parts is read in little time [kubelet-go-duration-5]", () => {
+  const text = "1s".repeat(780_000);
+  const times = Array.from({ length: 3 }, () => {
+    const began = process.cpuUsage();
+    expect(parseGoDuration(text)).toBe(780_000_000_000_000n);
+    return process.cpuUsage(began).user / 1000;
+  });
+  expect(Math.min(...times)).toBeLessThan(60);
+});

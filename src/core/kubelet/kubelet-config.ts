@@ -47,14 +47,21 @@ export interface ReadKubeletConfig {
 
 /** Decodes a `spec.kubeletConfig`; kind and version may be absent. */
 export function decodeKubeletConfig({ spec }: Pick<KubeletConfig, "spec">): ReadKubeletConfig {
-  const { featureGates, ...own } = (spec.kubeletConfig ?? {}) as Decoded;
-  const { value, problems, unknown } = decodeGo(own, kubeletConfiguration);
+  const settings = (spec.kubeletConfig ?? {}) as Decoded;
+  const { value, problems, unknown } = decodeGo(withoutGates(settings), kubeletConfiguration);
   return {
     value: { apiVersion: kubeletApiVersion, kind: kubeletKind, ...value },
     problems: problems.map(({ path, reason }) => ({ path: `${settingsPath}${path}`, reason })),
     unknown,
-    hasGates: !isEmptyValue(featureGates),
+    hasGates: !isEmptyValue(settings["featureGates"]),
   };
+}
+
+/** An object may have a hundred thousand unknown fields, which are not copied without need. */
+function withoutGates(settings: Decoded): Decoded {
+  if (settings["featureGates"] === undefined) return settings;
+  const { featureGates: _, ...own } = settings;
+  return own;
 }
 
 /**
@@ -177,8 +184,8 @@ function withSpecialCases(
     config["enforceNodeAllocatable"] = all.includes("pods") ? all : [...all, "pods"];
   }
   if (isPlain) return { config, sizing: undefined };
-  const reserved = Object.keys((raw["systemReserved"] ?? {}) as Decoded);
-  const sizing = reserved.some((resource) => sized.has(resource)) ? takeSizing(config) : undefined;
+  const reserved = (raw["systemReserved"] ?? {}) as Decoded;
+  const sizing = sized.some((resource) => Object.hasOwn(reserved, resource)) ? takeSizing(config) : undefined;
   if (sizing !== undefined || spec.autoSizingReserved === undefined) return { config, sizing };
   return { config, sizing: { isAutomatic: spec.autoSizingReserved, ...defaults } };
 }
@@ -186,12 +193,12 @@ function withSpecialCases(
 const isAbsent = (value: unknown): boolean => value === undefined || value === null || value === "";
 
 /** Resources that the machine itself reserves for the system, as the file for its sizing says. */
-const sized: ReadonlySet<string> = new Set(["memory", "cpu", "ephemeral-storage"]);
+const sized: readonly string[] = ["memory", "cpu", "ephemeral-storage"];
 
 /** Moves these resources out of the configuration. */
 function takeSizing(config: Record<string, unknown>): Sizing {
   const reserved = (config["systemReserved"] ?? {}) as Readonly<Record<string, string>>;
-  const others = Object.entries(reserved).filter(([resource]) => !sized.has(resource));
+  const others = Object.entries(reserved).filter(([resource]) => !sized.includes(resource));
   if (others.length > 0) config["systemReserved"] = Object.fromEntries(others);
   else delete config["systemReserved"];
   return {

@@ -9,23 +9,42 @@ export function mapItems(list: readonly unknown[], change: (item: unknown, i: nu
   return items ?? list;
 }
 
+/** Maps that have members, as far as somebody went through them: to look at one member costs as much as all names. */
+const filled = new WeakSet<object>();
+
+/** Whether an object has members of its own. Values of the API are never modified: each is gone through once. */
+export function hasMembers(value: object): boolean {
+  if (filled.has(value)) return true;
+  for (const name in value) {
+    if (!Object.hasOwn(value, name)) continue;
+    filled.add(value);
+    return true;
+  }
+  return false;
+}
+
 /** The values of a map after a change of each; the map itself where none of them changes. */
 export function mapValues(
   map: Readonly<Record<string, unknown>>,
   change: (value: unknown, key: string) => unknown,
 ): Readonly<Record<string, unknown>> {
+  const keys = Object.keys(map);
   let entries: (readonly [string, unknown])[] | undefined;
-  for (const key in map) {
-    if (!Object.hasOwn(map, key)) continue;
-    const value = change(map[key], key);
-    if (value !== map[key]) entries ??= Object.entries(membersBefore(key, map));
+  for (let i = 0; i < keys.length; i += 1) {
+    const key = keys[i] ?? "";
+    const before = map[key];
+    const value = change(before, key);
+    if (value !== before) entries ??= keys.slice(0, i).map((one) => [one, map[one]] as const);
     entries?.push([key, value]);
   }
-  return entries === undefined ? map : Object.fromEntries(entries);
+  const changed = entries === undefined ? map : Object.fromEntries(entries);
+  if (keys.length > 0) filled.add(changed);
+  return changed;
 }
 
-/** A copy of the members that an object has before one of them. */
-export function membersBefore(name: string, of: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  const keys = Object.keys(of);
-  return Object.fromEntries(keys.slice(0, keys.indexOf(name)).map((key) => [key, of[key]]));
-}
+/** A copy of the first members of an object, whose keys are given. */
+export const firstMembers = (
+  of: Readonly<Record<string, unknown>>,
+  keys: readonly string[],
+  count: number,
+): Record<string, unknown> => Object.fromEntries(keys.slice(0, count).map((key) => [key, of[key]]));

@@ -1,5 +1,6 @@
 import type { Decoded } from "./decode-go.ts";
 import type { GoStruct, GoType } from "./kubelet-fields.ts";
+import { hasMembers } from "./map-items.ts";
 import { type LostField, emptyField } from "./lost-fields.ts";
 
 export interface GoMerge {
@@ -32,11 +33,7 @@ function mergeMember(base: unknown, over: unknown, type: GoType, path: string, l
   if (typeof type !== "string" && "struct" in type)
     return mergeStruct((base ?? {}) as Decoded, over as Decoded, type, path, lost);
   if (typeof type !== "string" && "map" in type)
-    return base === undefined
-      ? over
-      : Object.keys(over as Decoded).length === 0
-        ? base
-        : { ...base, ...(over as Decoded) };
+    return base === undefined ? over : !hasMembers(over as Decoded) ? base : { ...base, ...(over as Decoded) };
   if (base === undefined || !isEmpty(over)) return over;
   if (!isEmpty(base)) lost.push(emptyField(path, over, base));
   return base;

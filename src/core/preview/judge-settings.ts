@@ -61,7 +61,7 @@ function problemsOfRuntime({ containerRuntimeConfig }: Partial<ContainerRuntimeC
 const problemsOfFiles = (result: PoolFiles): readonly Problem[] =>
   result.verdict === "refused"
     ? result.problems.map(asError)
-    : result.withoutEffect.map((field) => ({ severity: "warning", ...field }));
+    : result.withoutEffect.map(({ path, reason, remedy }) => ({ severity: "warning", path, reason, remedy }));
 
 const asError = ({ path, reason }: FieldProblem): Problem => ({ severity: "error", path, reason });
 

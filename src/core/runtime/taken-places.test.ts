@@ -134,10 +134,11 @@ describe("takenPlaces", () => {
   test("a file that is elsewhere, or whose contents are not text, may define any place [runtime-taken-places-6]", () => {
     const sources = ["https://example.com/x.yaml", "data:;base64,/w==", undefined];
     const unread = sources.map((source) => {
-      const config = withFiles("99-a", [""]);
-      const { storage } = (config.spec?.config ?? {}) as { storage?: { files: { contents: object }[] } };
-      const file = storage?.files[0];
-      if (file !== undefined) file.contents = source === undefined ? {} : { source };
+      const file = { path: "/etc/containers/registries.d/x.yaml", contents: source === undefined ? {} : { source } };
+      const config: MachineConfig = {
+        ...withFiles("99-a", []),
+        spec: { config: { ignition: { version: "3.4.0" }, storage: { files: [file] } } },
+      };
       return taken("worker", [config]).unread.length;
     });
     expect(unread).toEqual([1, 1, 0]);
