@@ -66,7 +66,7 @@ export class BudgetWakes {
 
   /** Budgets wake no node any more. */
   end(): void {
-    for (const node of [...this.#nodes.keys()]) this.forget(node);
+    for (const node of this.#nodes.keys()) this.forget(node);
   }
 
   /** Any budget may have changed. */
