@@ -4,9 +4,16 @@ import { join } from "node:path";
 import { McoError } from "../api/errors.ts";
 import type { KubeClient, WarningListener } from "../kube/kube-client.ts";
 import { createKubeClient } from "../kube/kube-client.ts";
-import { type Connection, inClusterConnection, readKubeconfig, serviceAccountFolder } from "../kube/kubeconfig.ts";
+import {
+  type Connection,
+  type Impersonated,
+  inClusterConnection,
+  readKubeconfig,
+  serviceAccountFolder,
+} from "../kube/kubeconfig.ts";
 import { httpsTransport } from "../kube/node/https-transport.ts";
 import { systemClock, systemFiles, systemProcesses, systemRandom } from "../ports/node/index.ts";
+import { usageError } from "./arguments.ts";
 import { globalFlags } from "./global-flags.ts";
 import { kubeconfigHere } from "./own-folder.ts";
 import { isKubectlPlugin } from "./program-names.ts";
@@ -53,7 +60,7 @@ export function connectTo(connection: Connection, { component, onWarning, reread
 /**
  * Connects to the API server that the command line names, or else to that of $KUBECONFIG, of the pod's own account, of the
  * cluster in the current folder, or of kubectl's default kubeconfig. As kubectl's plug-in, the program takes the default
- * kubeconfig before the cluster in the folder. `--context`, `--as` and `--as-group` apply.
+ * kubeconfig before the cluster in the folder. `--context`, `--as`, `--as-group` and `--as-uid` apply.
  */
 export async function connect({
   kubeconfig,
@@ -67,8 +74,6 @@ export async function connect({
   readonly onWarning?: WarningListener;
 }): Promise<Connected> {
   const { context, impersonate } = globalFlags();
-  const acting = (connection: Connection): Connection =>
-    impersonate === undefined ? connection : { ...connection, impersonate };
   const named =
     kubeconfig !== undefined
       ? [kubeconfig]
@@ -76,8 +81,11 @@ export async function connect({
         ? (process.env["KUBECONFIG"] ?? "").split(":").filter((path) => path !== "")
         : [];
   if (named.length === 0 && directory === undefined && existsSync(podPath(`${serviceAccountFolder}/token`))) {
-    const reread = async () =>
-      acting(await inClusterConnection(systemFiles, process.env, podPath(serviceAccountFolder)));
+    const acts = impersonatedInPod(impersonate);
+    const reread = async () => ({
+      ...(await inClusterConnection(systemFiles, process.env, podPath(serviceAccountFolder))),
+      ...acts,
+    });
     return connectTo(await reread(), { component, onWarning, reread });
   }
   const users = directory === undefined && named.length === 0 ? userKubeconfig() : undefined;
@@ -85,12 +93,19 @@ export async function connect({
   const paths =
     chosen.length > 0 ? chosen : [directory === undefined ? await kubeconfigHere() : join(directory, "kubeconfig")];
   const read = async (inContext?: string) => {
-    const connection = await readKubeconfig(systemFiles, paths, inContext);
+    const connection = await readKubeconfig(systemFiles, paths, inContext, impersonate);
     if (chosen.length === 0 && connection.exec !== undefined) refusePlugin(paths.join(":"), connection.exec.command);
-    return acting(connection);
+    return connection;
   };
   const connection = await read(context);
   return connectTo(connection, { component, onWarning, reread: () => read(connection.context) });
+}
+
+/** Whom the command line acts as, where no kubeconfig says more. */
+function impersonatedInPod({ user, ...more }: Partial<Impersonated>): Pick<Connection, "impersonate"> {
+  if (user !== undefined) return { impersonate: { user, ...more } };
+  if (Object.keys(more).length > 0) throw usageError("--as-group and --as-uid need --as as well");
+  return {};
 }
 
 /** kubectl's default kubeconfig, if it exists. A cluster in the current folder comes first, except for kubectl's plug-in. */

@@ -12,22 +12,23 @@ test("flags of every command are taken wherever they stand, and the rest is the 
   expect(taken("pool/worker --context here --json")).toEqual({
     rest: "pool/worker --json",
     context: "here",
+    impersonate: {},
     color: "auto",
   });
-  expect(taken("--as=jane --as-group a --as-group=b x --color never")).toEqual({
+  expect(taken("--as=jane --as-group a --as-group=b x --color never --as-uid 7")).toEqual({
     rest: "x",
-    impersonate: { user: "jane", groups: ["a", "b"] },
+    impersonate: { user: "jane", uid: "7", groups: ["a", "b"] },
     color: "never",
   });
-  expect(taken("a -- --context here")).toEqual({ rest: "a -- --context here", color: "auto" });
-  expect(taken("")).toEqual({ rest: "", color: "auto" });
+  expect(taken("a -- --context here")).toEqual({ rest: "a -- --context here", impersonate: {}, color: "auto" });
+  expect(taken("")).toEqual({ rest: "", impersonate: {}, color: "auto" });
 });
 
 test("what they lack is a usage error [cli-global-flags-2]", () => {
   for (const [args, says] of [
     ["--context", "--context needs a value"],
     ["--as=", "--as needs a value"],
-    ["--as-group a", "--as-group needs --as as well"],
+    ["--as-group=", "--as-group needs a value"],
     ["--color red", '--color must be auto, always, never, not "red"'],
   ] as const)
     expect(() => taken(args), args).toThrow(says);

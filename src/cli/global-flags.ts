@@ -12,7 +12,8 @@ const clusterFlags: readonly Flag[] = [
     value: "USER",
     text: "user to act as; the user of the kubeconfig needs the right to impersonate that user",
   },
-  { flag: "--as-group", value: "GROUP", text: "group to act as, with --as; may be given several times" },
+  { flag: "--as-group", value: "GROUP", text: "group to act as; may be given several times" },
+  { flag: "--as-uid", value: "UID", text: "uid to act as" },
 ];
 
 const colours = ["auto", "always", "never"] as const;
@@ -30,11 +31,12 @@ const peopleFlags: readonly Flag[] = [
 /** Values of these flags, for the whole process. */
 export interface GlobalFlags {
   readonly context?: string;
-  readonly impersonate?: Impersonated;
+  /** Parts that are absent are those of the kubeconfig. */
+  readonly impersonate: Partial<Impersonated>;
   readonly color: (typeof colours)[number];
 }
 
-let given: GlobalFlags = { color: "auto" };
+let given: GlobalFlags = { impersonate: {}, color: "auto" };
 
 /** The values on the command line of this process. */
 export const globalFlags = (): GlobalFlags => given;
@@ -76,19 +78,13 @@ export function takeGlobalFlags(args: readonly string[], command: Pick<Command, 
 
 function finish(rest: readonly string[], values: ReadonlyMap<string, readonly string[]>): readonly string[] {
   const last = (flag: string) => values.get(flag)?.at(-1);
-  const [context, user, groups, when] = [
-    last("--context"),
-    last("--as"),
-    values.get("--as-group") ?? [],
-    last("--color") ?? "auto",
-  ];
+  const when = last("--color") ?? "auto";
   const color = colours.find((one) => one === when);
   if (color === undefined) throw usageError(`--color must be ${colours.join(", ")}, not "${when}"`);
-  if (user === undefined && groups.length > 0) throw usageError("--as-group needs --as as well");
   given = {
     color,
-    ...defined({ context }),
-    ...(user === undefined ? {} : { impersonate: { user, ...(groups.length === 0 ? {} : { groups }) } }),
+    ...defined({ context: last("--context") }),
+    impersonate: defined({ user: last("--as"), uid: last("--as-uid"), groups: values.get("--as-group") }),
   };
   return rest;
 }

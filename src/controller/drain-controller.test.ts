@@ -612,10 +612,13 @@ describe("disruption budgets of a tenant that change without end", () => {
     heard.length = 0;
     for (let turn = 0; turn < 80; turn += 1) {
       await change(harness, "web", turn);
-      await harness.pass(250);
+      await harness.act(() => harness.kernel.clock.sleep(250));
     }
     const count = (app: string) => heard.filter((each) => each === app).length;
-    expect([count("web") <= 6, count("db") <= 5]).toEqual([true, true]);
+    for (const app of ["web", "db"]) {
+      expect(count(app)).toBeGreaterThanOrEqual(3);
+      expect(count(app)).toBeLessThanOrEqual(6);
+    }
     await remove(harness, "web");
     await harness.pass(5500);
     expect([await applied(harness, "w0"), await applied(harness, "w1")]).toEqual(["drain-x", undefined]);

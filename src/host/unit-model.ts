@@ -15,7 +15,8 @@ import {
 } from "../core/config/install-links.ts";
 import { readUnitName, templateOf } from "../core/config/unit-name.ts";
 import type { Enablement, HostFiles, HostUnits, UnitState } from "./host.ts";
-import { makeLinks, readUnitLinks } from "./unit-links.ts";
+import { LinksByUnit, makeLinks, readUnitLinks } from "./unit-links.ts";
+import { type UnitPresets, isPresetEnabled, readPresets } from "./unit-presets.ts";
 
 /**
  * Services of machines that run no systemd of their own: the `directory` and `memory` drivers. Nothing is executed; the
@@ -121,34 +122,11 @@ async function dropinsBelow(
 const isWantedBy = ({ path }: InstallLink, name: string): boolean =>
   path.endsWith(`/${name}`) && /\.(wants|requires)\/[^/]+$/.test(path);
 
-/**
- * Whether a name is like a pattern of glob(7) with `*` and `?`. Each part between two stars counts where it is found first,
- * so that the time is in proportion to both lengths, and patterns that need more characters are not looked at.
- */
-function isLike(pattern: string, name: string): boolean {
-  const [first = "", ...parts] = pattern.split(/\*+/);
-  const last = parts.pop();
-  const needed = first.length + parts.reduce((sum, part) => sum + part.length, 0) + (last?.length ?? 0);
-  if (needed > name.length || !isPartAt(first, name, 0)) return false;
-  if (last === undefined) return first.length === name.length;
-  const end = name.length - last.length;
-  let at = first.length;
-  for (const part of parts) {
-    while (at + part.length <= end && !isPartAt(part, name, at)) at += 1;
-    at += part.length;
-  }
-  return at <= end && isPartAt(last, name, end);
-}
-
-function isPartAt(part: string, name: string, at: number): boolean {
-  for (let index = 0; index < part.length; index += 1)
-    if (part[index] !== "?" && part[index] !== name[at + index]) return false;
-  return true;
-}
-
 export interface UnitModel extends HostUnits {
   /** As at the first boot of a machine: every unit that the OS ships gets what its presets say. */
   presetAll(signal: AbortSignal): Promise<void>;
+  /** Each of these units gets what presets say of it. Presets and links are read once for all of them. */
+  presetEach(names: readonly string[], signal: AbortSignal): Promise<void>;
   /** As at boot: enabled and wanted services are active and have read everything. */
   boot(signal: AbortSignal): Promise<void>;
 }
@@ -206,24 +184,19 @@ export function unitModel(support: UnitModelSupport): UnitModel {
     return "disabled";
   }
 
-  /**
-   * What the first line that speaks of the unit says, in the order of the files' names; without one it is enabled
-   * (systemd.preset(5)).
-   */
-  async function presetOf(name: string, signal: AbortSignal): Promise<boolean> {
-    const files = new Map<string, string>();
+  /** What the preset files say; they count in the order of their names. */
+  async function presets(signal: AbortSignal): Promise<UnitPresets> {
+    const paths = new Map<string, string>();
     for (const folder of presetFolders)
       for (const path of await support.listTree(folder))
-        if (path.endsWith(".preset") && !files.has(path.slice(folder.length)))
-          files.set(path.slice(folder.length), path);
-    for (const [, path] of [...files].sort(([a], [b]) => (a < b ? -1 : 1))) {
-      const entry = await support.files.read(path, signal);
-      for (const line of entry?.kind === "file" ? text(entry.contents).split("\n") : []) {
-        const [verb = "", pattern = ""] = line.trim().split(/\s+/);
-        if ((verb === "enable" || verb === "disable") && isLike(pattern, name)) return verb === "enable";
-      }
+        if (path.endsWith(".preset") && !paths.has(path.slice(folder.length)))
+          paths.set(path.slice(folder.length), path);
+    const contents: string[] = [];
+    for (const [, path] of [...paths].sort(([a], [b]) => (a < b ? -1 : 1))) {
+      const entry = await files.read(path, signal);
+      if (entry?.kind === "file") contents.push(text(entry.contents));
     }
-    return true;
+    return readPresets(contents);
   }
 
   /** Path → digest of what the service would read now. */
@@ -332,15 +305,31 @@ export function unitModel(support: UnitModelSupport): UnitModel {
       for (const link of await unitLinks(signal))
         if ([...namesOfLink(link)].some((each) => gone.has(each))) await files.remove(link.path, signal);
     },
-    async preset(name, signal) {
-      if (unusable(await enablement(name, signal)) !== undefined) return;
-      if (!(await presetOf(name, signal))) return this.disable(name, signal);
-      await makeLinks(files, (await enabling(name, signal)).links, signal);
+    preset(name, signal) {
+      return this.presetEach([name], signal);
+    },
+    async presetEach(names, signal) {
+      const said = await presets(signal);
+      let present: LinksByUnit | undefined;
+      for (const name of names) {
+        const unit = await fileOf(name, signal);
+        if (unit === undefined || unit === "masked") continue;
+        const { links, units } = await enabling(name, signal);
+        if (isPresetEnabled(said, name)) {
+          await makeLinks(files, links, signal);
+          for (const link of links) present?.put(link);
+        } else {
+          present ??= new LinksByUnit(await unitLinks(signal));
+          for (const { path } of present.take([name, ...units])) await files.remove(path, signal);
+        }
+      }
     },
     async presetAll(signal) {
-      for (const path of await support.listTree(vendorUnitFolder))
-        if (!path.slice(vendorUnitFolder.length + 1).includes("/"))
-          await this.preset(path.slice(vendorUnitFolder.length + 1), signal);
+      const names = (await support.listTree(vendorUnitFolder)).map((path) => path.slice(vendorUnitFolder.length + 1));
+      await this.presetEach(
+        names.filter((name) => !name.includes("/")),
+        signal,
+      );
     },
     async daemonReload() {
       const state = await support.load();
@@ -411,8 +400,9 @@ export function unitModel(support: UnitModelSupport): UnitModel {
         replace(state.manager, await managerReadings());
         for (const name of [...earlyServices, hostPaths.settleUnit]) names.delete(name);
       }
+      const links = await unitLinks(signal);
       for (const name of [...names].sort()) {
-        const is = await enablement(name, signal);
+        const is = await enablement(name, signal, links);
         if (is === "enabled" || (is === "static" && configurationOf[name] !== undefined)) await start(state, name);
         else {
           const { [name]: known } = state.services;

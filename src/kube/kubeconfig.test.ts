@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { inClusterConnection, readKubeconfig } from "./kubeconfig.ts";
+import { type Impersonated, inClusterConnection, readKubeconfig } from "./kubeconfig.ts";
 
 const base64 = (text: string) => Buffer.from(text).toString("base64");
 const filesOf = (files: Record<string, string>) => ({ readText: async (path: string) => files[path] });
@@ -98,12 +98,23 @@ describe("readKubeconfig", () => {
     ).toEqual({ user: "jane", uid: "7", groups: ["a", "b"], extra: { "example.com/k": ["v"] } });
     expect((await read("{as: jane}")).impersonate).toEqual({ user: "jane" });
     for (const [user, problem] of [
-      ["{as-groups: [a]}", "as-uid, as-groups and as-user-extra need as"],
+      ["{as-groups: [a]}", "as-uid, as-groups and as-user-extra need as, or --as"],
       ["{as: jane, as-groups: a}", "as-groups is no list of texts"],
       ["{as: jane, as-user-extra: {k: v}}", "as-user-extra is no map of lists of texts"],
       ["{as: 7}", "as is no text"],
     ] as const)
       await expect(read(user)).rejects.toMatchObject({ code: "MCO_KUBECONFIG_INVALID", facts: { problem } });
+  });
+
+  test("of what the user acts as, the command line replaces the parts that it names [kubeconfig-4]", async () => {
+    const read = async (user: string, named: Partial<Impersonated>) =>
+      (await readKubeconfig(filesOf({ "/k": config(user) }), "/k", undefined, named)).impersonate;
+    const full = "{as: jane, as-uid: '7', as-groups: [a, b], as-user-extra: {k: [v]}}";
+    const rest = { uid: "7", groups: ["a", "b"], extra: { k: ["v"] } };
+    expect(await read(full, { user: "joe" })).toEqual({ user: "joe", ...rest });
+    expect(await read(full, { groups: ["c"], uid: "9" })).toEqual({ ...rest, user: "jane", groups: ["c"], uid: "9" });
+    expect(await read("{as-groups: [a]}", { user: "joe" })).toEqual({ user: "joe", groups: ["a"] });
+    await expect(read("{}", { groups: ["c"] })).rejects.toMatchObject({ code: "MCO_KUBECONFIG_INVALID" });
   });
 
   test("of several files the first entry of a name counts, with paths beside its own file [kubeconfig-2]", async () => {

@@ -30,7 +30,7 @@ export interface Connection {
   readonly impersonate?: Impersonated;
 }
 
-/** Another user, as `kubectl --as` and the fields `as` of a kubeconfig name it. */
+/** Another user, as `kubectl --as` and the fields of a kubeconfig that begin with `as` name it. */
 export interface Impersonated {
   readonly user: string;
   readonly uid?: string;
@@ -166,19 +166,23 @@ function parseKubeconfig(source: string, path: string): Kubeconfig {
 const areTexts = (value: unknown): value is readonly string[] =>
   Array.isArray(value) && value.every((one) => typeof one === "string");
 
-/** Whom the entry of a user acts as; `undefined`: nobody else. */
+/**
+ * Whom the entry of a user acts as; `undefined`: nobody else. Each part that the command line names replaces that one part of
+ * the entry, as kubectl has it.
+ */
 function impersonatedBy(
   user: Readonly<Record<string, unknown>>,
+  named: Partial<Impersonated>,
   fail: (problem: string) => never,
 ): Impersonated | undefined {
-  const [name, uid] = [text(user["as"]), text(user["as-uid"])];
-  const groups = user["as-groups"] ?? [];
+  const [name, uid] = [named.user ?? text(user["as"]), named.uid ?? text(user["as-uid"])];
+  const groups = named.groups ?? user["as-groups"] ?? [];
   const extra = user["as-user-extra"] ?? {};
   if (!areTexts(groups)) return fail("as-groups is no list of texts");
   if (!isRecord(extra) || !Object.values(extra).every(areTexts))
     return fail("as-user-extra is no map of lists of texts");
   const hasMore = uid !== undefined || groups.length > 0 || Object.keys(extra).length > 0;
-  if (name === undefined) return hasMore ? fail("as-uid, as-groups and as-user-extra need as") : undefined;
+  if (name === undefined) return hasMore ? fail("as-uid, as-groups and as-user-extra need as, or --as") : undefined;
   return {
     user: name,
     ...defined({ uid }),
@@ -194,12 +198,14 @@ function impersonatedBy(
  * Source of the rule: kubernetes.io/docs/concepts/configuration/organize-cluster-access-kubeconfig
  *
  * @param path of the file, or of several.
+ * @param named whom the command line acts as.
  * @throws McoError `MCO_KUBECONFIG_INVALID`, which names the missing part.
  */
 export async function readKubeconfig(
   files: Pick<Files, "readText">,
   path: string | readonly string[],
   context?: string,
+  named: Partial<Impersonated> = {},
 ): Promise<Connection> {
   const paths = typeof path === "string" ? [path] : path;
   const config = await readFiles(files, paths);
@@ -240,7 +246,7 @@ export async function readKubeconfig(
     tlsServerName: text(cluster["tls-server-name"]),
     insecureSkipTlsVerify: cluster["insecure-skip-tls-verify"] === true ? true : undefined,
     namespace: text(chosen.namespace),
-    impersonate: impersonatedBy(user, fail),
+    impersonate: impersonatedBy(user, named, fail),
     exec:
       exec?.command === undefined
         ? undefined

@@ -407,13 +407,14 @@ export function directoryMachine(
     async presetNew() {
       const preset = await parts.files.read(hostPaths.ignitionPreset, never);
       const lines = preset?.kind === "file" ? new TextDecoder().decode(preset.contents).split("\n") : [];
-      for (const line of lines) {
+      const names = lines.flatMap((line) => {
         const [, unit = "", ...instances] = line.split(" ");
-        for (const name of instances.length === 0
-          ? [unit]
-          : instances.map((instance) => unit.replace("@.", `@${instance}.`)))
-          if (name !== "") await parts.model.preset(name, never);
-      }
+        return instances.length === 0 ? [unit] : instances.map((instance) => unit.replace("@.", `@${instance}.`));
+      });
+      await parts.model.presetEach(
+        names.filter((name) => name !== ""),
+        never,
+      );
     },
     async failToFinalise(reason) {
       await parts.storeFaults({ ...(await parts.loadFaults()), finalise: reason });
