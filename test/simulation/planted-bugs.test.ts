@@ -435,7 +435,8 @@ describe("a planted bug is found", () => {
     { timeout: 900_000 },
     async ({ invariant, controlPlane = 1, faults = false, plant }) => {
       const found: number[] = [];
-      for (let seed = 1; seed <= 12 && found.length === 0; seed += 1) {
+      // The rarest shows in one of about ten seeds.
+      for (let seed = 1; seed <= 30 && found.length === 0; seed += 1) {
         const { simulation } = await simulate({ seed, controlPlane, workers: 3, stormMs: 15 * 60_000, faults, plant });
         if (simulation.keeper.violations.some((violation) => violation.invariant === invariant)) found.push(seed);
       }
