@@ -278,8 +278,11 @@ function spansOf(
   return [...spans, ...[...open.values()].map((from) => ({ from, to: Number.POSITIVE_INFINITY }))];
 }
 
-/** Lines are sent in portions, and again where they do not arrive. */
-const unsentMs = 15_000;
+/**
+ * A line of what happened to a Node is in the journal after this time, at most, if its controller lives: an answer that
+ * is lost is missed after ten seconds, and lines are sent in portions, and again where they do not arrive.
+ */
+const unsentMs = 30_000;
 
 /** A run is reported this much after it began, at most: messages are lost and sent again. */
 const mostReportMs = 60_000;
