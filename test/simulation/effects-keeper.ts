@@ -203,7 +203,9 @@ export class EffectsKeeper {
         (line) =>
           ((sections.includes(line.path) && (run === undefined || line.run === run)) ||
             // A target that is taken back ends the update that was to reach it.
-            (kind === "given" && line.path === "Updated" && line.reason === "Superseded")) &&
+            (kind === "given" && line.path === "Updated" && line.reason === "Superseded") ||
+            // A machine that went back reports what it had, and its book says that it went back.
+            (kind === "reported" && line.chapter === "Rollback" && line.path === "Done")) &&
           Math.abs(line.at - at) <= (kind === "reported" ? lagOf(kind) : mostReportMs),
       );
       const isLost = this.#unheard.some((end) => end >= at && end - at <= unsentMs);
