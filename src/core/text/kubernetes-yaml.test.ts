@@ -99,3 +99,44 @@ describe("YAML as kubectl reads it", () => {
     expect(kubernetesYamlDocuments("a: 1\n--- {b: 2}\n").flatMap(({ errors }) => errors)).not.toEqual([]);
   });
 });
+
+test.for([
+  {
+    title: "merges of merges, twice as much in each line",
+    text: Array.from({ length: 40 }, (_, i) =>
+      i === 0 ? "a0: &a0 {x: 1}" : `a${i}: &a${i} {<<: [*a${i - 1}, *a${i - 1}]}`,
+    ).join("\n"),
+  },
+  {
+    title: "merges of one another, level by level",
+    text: [
+      `a0: &a0 {${Array.from({ length: 300 }, (_, i) => `k${i}: 1`).join(", ")}}`,
+      ...Array.from({ length: 80 }, (_, i) => `a${i + 1}: &a${i + 1} {<<: *a${i}}`),
+      `b: [${Array.from({ length: 95 }, () => "{<<: *a80}").join(", ")}]`,
+    ].join("\n"),
+  },
+  {
+    title: "merges within one another, many times",
+    text: `a: &a ${"{<<: ".repeat(100)}{${Array.from({ length: 400 }, (_, i) => `k${i}: 1`).join(", ")}}${"}".repeat(100)}\nb: [${Array.from({ length: 95 }, () => "{<<: *a}").join(", ")}]`,
+  },
+  {
+    title: "merges within one another, without an alias",
+    text: `a: ${"{<<: ".repeat(100)}{${Array.from({ length: 4_000 }, (_, i) => `k${i}: 1`).join(", ")}}${"}".repeat(100)}`,
+  },
+  {
+    title: "one object of many keys, merged many times",
+    text: `a: &a {${Array.from({ length: 3_300 }, (_, i) => `k${i}: 1`).join(", ")}}\nb: [${Array.from({ length: 95 }, () => "{<<: *a}").join(", ")}]`,
+  },
+])("what aliases stand for has a limit: $title [kubernetes-yaml-5]", ({ text }) => {
+  const began = process.cpuUsage();
+  expect(kubernetesYaml(text).errors.map(({ message }) => message)).toEqual(["its aliases stand for too much"]);
+  expect(lenientKubernetesYaml(text)).toBeUndefined();
+  expect(process.cpuUsage(began).user / 1e6).toBeLessThan(1);
+});
+
+test("aliases of ordinary documents are read [kubernetes-yaml-6]", () => {
+  const keys = Array.from({ length: 100 }, (_, i) => `k${i}: ${i}`).join(", ");
+  const uses = Array.from({ length: 200 }, (_, i) => `u${i}: {<<: *a, own: ${i}}`).join("\n");
+  const read = lenientKubernetesYaml(`a: &a {${keys}}\n${uses}`);
+  expect(read?.value).toMatchObject({ u7: { k99: 99, own: 7 }, u199: { k0: 0, own: 199 } });
+});

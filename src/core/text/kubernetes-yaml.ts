@@ -63,6 +63,12 @@ const options: ParseOptions & SchemaOptions & { version: "1.1" } = {
 /** The parser looks for the anchor of each alias among all anchors and aliases before it. */
 const mostAliasSteps = 4_000_000;
 
+/**
+ * Nodes that are made once more for aliases and merges. The parser makes what `<<` merges once more for each, with what that
+ * merges: forty lines can stand for a billion nodes.
+ */
+const mostAliasedNodes = 100_000;
+
 /** Tags that both readers resolve in the same way. */
 const sharedTags = new Set(["str", "int", "bool", "map", "seq"].map((name) => `tag:yaml.org,2002:${name}`));
 
@@ -277,8 +283,41 @@ function faultsOf(document: Document.Parsed): readonly Fault[] {
   });
   if (references.aliases * (references.aliases + references.anchors) > mostAliasSteps)
     refuse(0, "it has too many aliases");
+  else if (aliasedNodes(document) > mostAliasedNodes) refuse(0, "its aliases stand for too much");
   return faults;
 }
+
+/** What a node holds, in nodes, and how many of these are made once more for its aliases and merges. */
+interface Weight {
+  readonly size: number;
+  readonly again: number;
+}
+
+/** How many nodes are made once more for the aliases and merges of a document, those within them counted. */
+function aliasedNodes({ contents }: Document.Parsed): number {
+  const weights = new Map<string, Weight>();
+  const weigh = (node: unknown): Weight => {
+    if (isAlias(node)) {
+      const { size, again } = weights.get(node.source) ?? { size: 0, again: 0 };
+      return { size: 1 + size, again: size + again };
+    }
+    const parts = isPair(node) ? [node.key, node.value] : isCollection(node) ? node.items : [];
+    let size = isPair(node) ? 0 : 1;
+    let again = 0;
+    for (const part of parts) {
+      const weight = weigh(part);
+      size += weight.size;
+      again += weight.again + (isMerge(node) ? weight.size : 0);
+    }
+    if (isNode(node) && node.anchor !== undefined) weights.set(node.anchor, { size, again });
+    return { size, again };
+  };
+  return weigh(contents).again;
+}
+
+/** Whether a pair brings the keys of another object into its own. */
+const isMerge = (node: unknown): boolean =>
+  isPair(node) && isScalar(node.key) && node.key.source === "<<" && node.key.type === "PLAIN";
 
 /** The first key that stands in its object before. */
 function repeatedKey({ items }: YAMLMap): Scalar | undefined {
@@ -304,7 +343,7 @@ function anchorsOfOthers(document: Document.Parsed): ReadonlySet<string> {
 
 /** To Go, what stands later wins; to our parser, what stands in the object itself. */
 function problemOfMerge(node: YAMLMap, others: ReadonlySet<string>): string | undefined {
-  const place = node.items.findIndex(({ key }) => isScalar(key) && key.source === "<<" && key.type === "PLAIN");
+  const place = node.items.findIndex(isMerge);
   if (place > 0) return "<< does not stand first in its object";
   const value = node.items[place]?.value;
   const isObject = (one: unknown) => isMap(one) || (isAlias(one) && !others.has(one.source));
