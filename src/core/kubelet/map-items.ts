@@ -9,17 +9,17 @@ export function mapItems(list: readonly unknown[], change: (item: unknown, i: nu
   return items ?? list;
 }
 
-/** Maps that have members, as far as somebody went through them: to look at one member costs as much as all names. */
+/**
+ * Large maps that somebody went through: to look at one member costs as much as all names. Small ones are not remembered:
+ * of them there may be ten thousands, and each costs memory here.
+ */
 const filled = new WeakSet<object>();
+const large = 1000;
 
-/** Whether an object has members of its own. Values of the API are never modified: each is gone through once. */
+/** Whether an object has members of its own. Values of the API are never modified. */
 export function hasMembers(value: object): boolean {
   if (filled.has(value)) return true;
-  for (const name in value) {
-    if (!Object.hasOwn(value, name)) continue;
-    filled.add(value);
-    return true;
-  }
+  for (const name in value) if (Object.hasOwn(value, name)) return true;
   return false;
 }
 
@@ -38,7 +38,7 @@ export function mapValues(
     entries?.push([key, value]);
   }
   const changed = entries === undefined ? map : Object.fromEntries(entries);
-  if (keys.length > 0) filled.add(changed);
+  if (keys.length >= large) filled.add(changed);
   return changed;
 }
 
