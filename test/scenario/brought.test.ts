@@ -55,8 +55,8 @@ async function takenBack(name: string): Promise<void> {
 const poolCondition = ({ status }: Pick<MachineConfigPool, "status">, wanted: string) =>
   status?.conditions?.find(({ type }) => type === wanted);
 
-/** Every place that says why the machine has no target, once all of them do. */
-async function whatIsSaid(): Promise<Readonly<Record<string, string>>> {
+/** Every place that says why the machine has no target, once all of them do. @param path that keeps the machine from it. */
+async function whatIsSaid(path: string): Promise<Readonly<Record<string, string>>> {
   await cluster.untilNode(
     worker,
     (node) => ["Degraded", "Unreconcilable"].includes(annotation(node, annotations.state)),
@@ -78,8 +78,20 @@ async function whatIsSaid(): Promise<Readonly<Record<string, string>>> {
   const events = await untilSeen(
     "an Event of the machine",
     async () => (await cluster.kube.list(kubernetes.Event, { fieldSelector: `involvedObject.name=${worker}` })).items,
-    (items) => items.some(({ type, reason }) => type === "Warning" && reason !== "ConfigDriftDetected"),
+    (items) =>
+      items.some(
+        ({ type, reason, message }) =>
+          type === "Warning" && reason !== "ConfigDriftDetected" && message?.includes(path) === true,
+      ),
   );
+  // A machine sends its lines a moment after it has reported.
+  const printed = (command: string) =>
+    untilSeen(
+      `mco ${command} names ${path}`,
+      async () => (await cluster.mco([command, `node/${worker}`])).stdout,
+      (text) => text.includes(path),
+      { seconds: 60 },
+    );
   const node = await cluster.kube.get(kubernetes.Node, { name: worker });
   return {
     node: node === undefined ? "" : annotation(node, annotations.reason),
@@ -89,8 +101,8 @@ async function whatIsSaid(): Promise<Readonly<Record<string, string>>> {
       .filter(({ type }) => type === "Warning")
       .map(({ message }) => message ?? "")
       .join("\n"),
-    explain: (await cluster.mco(["explain", `node/${worker}`])).stdout,
-    book: (await cluster.mco(["book", `node/${worker}`])).stdout,
+    explain: await printed("explain"),
+    book: await printed("book"),
   };
 }
 
@@ -202,7 +214,8 @@ spec:
       mkdirSync(folder, { recursive: true });
       const boot = cluster.machineState(worker).bootId;
       await applied(machineConfig("72-worker-over-directory", { "/etc/b20/dir": "x", "/etc/b20/beside": "y" }));
-      for (const [place, said] of Object.entries(await whatIsSaid())) expect(said, place).toContain("/etc/b20/dir");
+      for (const [place, said] of Object.entries(await whatIsSaid("/etc/b20/dir")))
+        expect(said, place).toContain("/etc/b20/dir");
       expect([cluster.hostFile(worker, "/etc/b20/beside"), cluster.machineState(worker).bootId]).toEqual([
         undefined,
         boot,
@@ -259,7 +272,7 @@ spec:
       mkdirSync(join(cluster.directory, "hosts", worker, "rootfs/etc/zz"), { recursive: true });
       cluster.writeHostFile(worker, "/etc/zz/blocked", "in the way");
       await applied(version("new", { "/etc/zz/blocked/inner.conf": "x" }));
-      const said = await whatIsSaid();
+      const said = await whatIsSaid("/etc/zz/blocked");
       for (const [place, text] of Object.entries(said)) expect(text, place).toContain("/etc/zz/blocked");
       for (const [place, text] of Object.entries(said))
         if (place !== "book" && place !== "explain")
