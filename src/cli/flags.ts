@@ -50,6 +50,39 @@ const kubeconfig = {
   text: "kubeconfig of the API server (default: $KUBECONFIG, then the cluster in .mco, then the pod's service account)",
 } as const;
 
+const json = { flag: "--json", text: "print one JSON object" } as const;
+const manifests = {
+  flag: "-f",
+  name: "filename",
+  repeats: true,
+  value: "FILE",
+  text: "manifests to use instead of the cluster",
+} as const;
+const onlyPool = { flag: "--pool", repeats: true, value: "NAME", takes: "pool", text: "only this pool" } as const;
+const releaseImage = { flag: "--release-image", value: "IMAGE", text: "with bootstrap: image of the release" } as const;
+const metricsAddress = {
+  flag: "--metrics-address",
+  value: "ADDRESS",
+  text: "listen address for metrics (default: the address of the pod or node)",
+} as const;
+const metricsTls = {
+  flag: "--metrics-tls",
+  value: "FOLDER",
+  text: "folder with the certificate and key for metrics; required to serve metrics",
+} as const;
+
+/** Flags of `mco operator bootstrap` and `mco controller bootstrap`. */
+const bootstrap = [
+  { flag: "--manifest-dir", value: "D", text: "manifests to read: YAML and JSON files" },
+  { flag: "--dest-dir", value: "E", text: "folder to write to; on any error, nothing is written" },
+  {
+    flag: "--journal-dir",
+    value: "J",
+    text: "folder for journal files, shared by all bootstrap commands (default E/journal); if given, errors are also recorded there",
+  },
+  { flag: "--json", text: "print the written files, or the errors, as JSON" },
+] as const;
+
 /** Every flag of every command: what help lists, shells complete, and a command reads. */
 export const flags = {
   up: [
@@ -77,12 +110,7 @@ export const flags = {
     { flag: "--json", text: "print one JSON object when the cluster is ready, instead of the live view" },
   ],
   down: [ownDirectory, { flag: "--purge", text: "also delete the directory" }],
-  status: [
-    { flag: "--json", text: "print one JSON object" },
-    { flag: "--watch", short: "w", text: "keep the view up to date" },
-    directory,
-    kubeconfig,
-  ],
+  status: [json, { flag: "--watch", short: "w", text: "keep the view up to date" }, directory, kubeconfig],
   explain: [
     { flag: "--json", text: "print one JSON object: reason, sections, next steps, remedies" },
     directory,
@@ -141,7 +169,7 @@ export const flags = {
     kubeconfig,
   ],
   render: [
-    { flag: "--pool", repeats: true, value: "NAME", takes: "pool", text: "only this pool" },
+    onlyPool,
     {
       flag: "-f",
       name: "filename",
@@ -160,13 +188,7 @@ export const flags = {
     directory,
     kubeconfig,
   ],
-  diff: [
-    { flag: "--json", text: "print one JSON object" },
-    { flag: "-f", name: "filename", repeats: true, value: "FILE", text: "manifests to use instead of the cluster" },
-    { flag: "--pool", repeats: true, value: "NAME", takes: "pool", text: "only this pool" },
-    directory,
-    kubeconfig,
-  ],
+  diff: [json, manifests, onlyPool, directory, kubeconfig],
   validate: [
     {
       flag: "-f",
@@ -181,12 +203,12 @@ export const flags = {
       takes: ["text", "json", "github", "gitlab", "sarif", "junit"],
       text: "text (default); json, as --json; github: annotations of a workflow; gitlab: a report of code quality; sarif: SARIF 2.1.0; junit: one test for each document",
     },
-    { flag: "--json", text: "print one JSON object" },
+    json,
   ],
   blame: [
     { flag: "--unit", value: "NAME", takes: "unit", text: "a systemd unit" },
     { flag: "--user", value: "NAME", takes: "user", text: "a user account" },
-    { flag: "--json", text: "print one JSON object" },
+    json,
     { flag: "--karg", value: "A", takes: "kernelArgument", text: "a kernel argument, or its name, such as console" },
     {
       flag: "--field",
@@ -194,13 +216,13 @@ export const flags = {
       takes: ["osImageURL", "kernelType", "fips", "extensions"],
       text: "osImageURL, kernelType, fips, extensions, …",
     },
-    { flag: "--pool", repeats: true, value: "NAME", takes: "pool", text: "only this pool" },
-    { flag: "-f", name: "filename", repeats: true, value: "FILE", text: "manifests to use instead of the cluster" },
+    onlyPool,
+    manifests,
     directory,
     kubeconfig,
   ],
   build: [
-    { flag: "--json", text: "print one JSON object" },
+    json,
     { flag: "--wait", text: "with start: report until the build ends" },
     { flag: "--follow", short: "f", text: "with logs: until the build ends" },
     { flag: "--step", value: "STEP", takes: ["build", "push"], text: "with logs: one step only, build or push" },
@@ -211,10 +233,10 @@ export const flags = {
   ],
   host: [
     ownDirectory,
-    { flag: "--json", text: "print one JSON object" },
+    json,
     { flag: "--index", value: "N", isInternal: true, text: "with run: number of the machine" },
   ],
-  node: [{ flag: "--json", text: "print one JSON object" }, directory, kubeconfig],
+  node: [json, directory, kubeconfig],
   token: [
     { flag: "--pool", value: "POOL", text: "pool whose configuration the token gives access to" },
     { flag: "--ttl", value: "T", text: "lifetime, such as 90m, 2h or 1d12h (default 24h)" },
@@ -239,25 +261,18 @@ export const flags = {
     directory,
     kubeconfig,
   ],
-  version: [{ flag: "--json", text: "print one JSON object" }],
+  version: [json],
   operator: [
     kubeconfig,
     { flag: "--image", value: "IMAGE", text: "image of the suite for the installed components" },
     { flag: "--config-server-address", value: "ADDRESS", text: "address at which machines reach the config server" },
-    { flag: "--release-image", value: "IMAGE", text: "with bootstrap: image of the release" },
+    releaseImage,
     {
       flag: "--builder-image",
       value: "I",
       text: "the suite's image with buildah (target os-builder of the Containerfile), for on-cluster builds; default: the suite's image, which adds files to a base image but runs no build steps",
     },
-    { flag: "--manifest-dir", value: "D", text: "manifests to read: YAML and JSON files" },
-    { flag: "--dest-dir", value: "E", text: "folder to write to; on any error, nothing is written" },
-    {
-      flag: "--journal-dir",
-      value: "J",
-      text: "folder for journal files, shared by all bootstrap commands (default E/journal); if given, errors are also recorded there",
-    },
-    { flag: "--json", text: "print the written files, or the errors, as JSON" },
+    ...bootstrap,
   ],
   controller: [
     kubeconfig,
@@ -283,29 +298,14 @@ export const flags = {
     { flag: "--lease-seconds", value: "N", text: "duration of a lease (default 15)" },
     { flag: "--renew-seconds", value: "N", text: "how long the leader tries to renew its lease (default 10)" },
     { flag: "--retry-seconds", value: "N", text: "pause between attempts to acquire the lease (default 2)" },
-    { flag: "--release-image", value: "IMAGE", text: "with bootstrap: image of the release" },
-    { flag: "--manifest-dir", value: "D", text: "manifests to read: YAML and JSON files" },
-    { flag: "--dest-dir", value: "E", text: "folder to write to; on any error, nothing is written" },
-    {
-      flag: "--journal-dir",
-      value: "J",
-      text: "folder for journal files, shared by all bootstrap commands (default E/journal); if given, errors are also recorded there",
-    },
-    { flag: "--json", text: "print the written files, or the errors, as JSON" },
+    releaseImage,
+    ...bootstrap,
   ],
   state: [
     kubeconfig,
-    {
-      flag: "--metrics-address",
-      value: "ADDRESS",
-      text: "listen address for metrics (default: the address of the pod or node)",
-    },
+    metricsAddress,
     { flag: "--metrics-port", default: "9444", value: "PORT", text: "port for metrics (default 9444)" },
-    {
-      flag: "--metrics-tls",
-      value: "FOLDER",
-      text: "folder with the certificate and key for metrics; required to serve metrics",
-    },
+    metricsTls,
     { flag: "--journal-dir", value: "D", text: "folder of journal files, as written by bootstrap commands" },
     { flag: "--dest-dir", value: "E", text: "folder for the books" },
     { flag: "--once", text: "read the existing files and exit" },
@@ -426,17 +426,9 @@ export const flags = {
   "os-builder": [
     kubeconfig,
     { flag: "--status-port", default: "9445", value: "PORT", text: "port of /readyz (default 9445)" },
-    {
-      flag: "--metrics-address",
-      value: "ADDRESS",
-      text: "listen address for metrics (default: the address of the pod or node)",
-    },
+    metricsAddress,
     { flag: "--metrics-port", default: "9446", value: "PORT", text: "port for metrics (default 9446)" },
-    {
-      flag: "--metrics-tls",
-      value: "FOLDER",
-      text: "folder with the certificate and key for metrics; required to serve metrics",
-    },
+    metricsTls,
     { flag: "--image", value: "IMAGE", text: "image of build pods: the suite's image with buildah" },
     { flag: "--status-address", value: "A", text: "listen address of /readyz" },
     { flag: "--build-cache", value: "FOLDER", text: "folder on the node where builds cache layers for later builds" },

@@ -80,7 +80,7 @@ describe("parseDocuments", () => {
           .split("")
           .map((name, i) => `${name}: &${name} [${Array(9).fill(`*${"abcdefghi"[i]}`).join(",")}]`),
       ].join("\n"),
-      "its aliases stand for too much",
+      "its aliases and merges expand to too many nodes",
     ],
     ["very many documents", "a: 1\n---\n".repeat(10_001), "documents, more than"],
     ["a key that stands twice", "a: 1\na: 2\n", "a key stands there twice"],

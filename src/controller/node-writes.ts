@@ -84,7 +84,7 @@ export class NodeWrites {
     return result;
   }
 
-  /** @param isAgain it was sent before, without an answer: another version may be the result of that. */
+  /** @param isAgain it was sent before, without an answer: the server may have carried it out. */
   async #send(
     name: string,
     patch: NodePatch,

@@ -96,7 +96,7 @@ export class PatchedNodes {
       .map(([name, { patch }]) => ({ name, patch }));
   }
 
-  /** Calls `onWritten` of the patches whose answers were lost, and which the watch has shown to have been carried out. */
+  /** Calls `onWritten` of patches without an answer that the watch shows to have been carried out. */
   tellArrived(): void {
     for (const patch of this.#arrived) this.#tell(patch);
   }

@@ -297,7 +297,7 @@ function refuseAll(pool: MachineConfigPool, { report }: Pick<Context, "report">)
   return stalled("SelectingAll", "the machineConfigSelector is empty and would select every MachineConfig");
 }
 
-/** What is wrong with a selector of a pool that nobody can read. */
+/** The problem of a malformed selector of a pool; `undefined`: both are well-formed. */
 function malformedSelector({ spec }: MachineConfigPool): string | undefined {
   for (const field of ["machineConfigSelector", "nodeSelector"] as const) {
     const selector = spec[field];

@@ -60,9 +60,9 @@ export function updateSections(pen: SectionWriter): Sections {
     ...sectionMarks(pen),
     seen(target, { from, reported }) {
       if (memory.run?.name === target) return;
-      // The daemon ended after it had reported its target, and before it told so.
+      // The daemon ended after it had reported this configuration on the Node, and before it wrote the line.
       if (memory.run?.isInherited === true && memory.run.name === reported)
-        sections.finish("Succeeded", `the machine has ${reported}, which the daemon had not told when it ended`);
+        sections.finish("Succeeded", `the machine has ${reported}; the daemon ended before it wrote this line`);
       memory.run = { name: target, sections: new Map(), notes: new Set(), began: clock.now(), isInherited: false };
       write(pen, "Requested", "end", "TargetSeen", `the daemon has seen its target ${target}`, {
         data: { to: target, ...(from === undefined ? {} : { from }) },

@@ -606,8 +606,8 @@ export interface UpdateOptions<T> {
   readonly attempts?: number;
   readonly byItem?: boolean;
   /**
-   * Sends a write whose answer is lost again, until it is known what became of it: for callers that tell what they have
-   * done.
+   * The clock by which a write without an answer is sent again, until its outcome is known: for callers that report their
+   * writes.
    */
   readonly insists?: Pick<Clock, "monotonic" | "sleep">;
 }
@@ -653,9 +653,8 @@ export async function updateByDecision<T extends KubeObject, D>(
       options.byItem === true
         ? { type: "json", operations: itemPatch(object, changed as Readonly<Record<string, unknown>>) }
         : { type: "merge", body };
-    const isIn = (version: T) => hasPatch(version, changed);
     try {
-      return { object: await patchOnce(kube, resource, key, patch, isIn, options), decision, isWritten: true };
+      return { object: await patchOnce(kube, resource, key, { patch, changed }, options), decision, isWritten: true };
     } catch (error) {
       if (!isConflict(error) || attempt >= (options.attempts ?? 8)) throw error;
       object = await kube.get(resource, key, options);
@@ -664,27 +663,26 @@ export async function updateByDecision<T extends KubeObject, D>(
 }
 
 /**
- * Sends a patch that names the version that it is made for. If its answer is lost, the options may have it sent again: the
- * first one may have been carried out, which refuses the second one.
+ * Sends a patch that names the version that it is made for. If its answer is lost, the options may have it sent again. The
+ * server refuses the second request if it has carried out the first one: the present version shows that.
  *
- * @param isIn whether a version has what the patch writes.
+ * @param changed the fields that the patch writes.
  */
 async function patchOnce<T extends KubeObject>(
   kube: KubeClient,
   resource: Resource<T>,
   key: ObjectKey,
-  patch: Patch,
-  isIn: (version: T) => boolean,
+  { patch, changed }: { readonly patch: Patch; readonly changed: Partial<T> },
   { insists, ...options }: UpdateOptions<T>,
 ): Promise<T> {
   const startedAt = insists?.monotonic() ?? 0;
-  /** A patch that was sent again was refused: the version that the server has tells why. */
+  /** The refusal of a patch that was sent again. */
   let conflict: KubeError | undefined;
   for (let isAgain = false; ; isAgain = true) {
     try {
       if (conflict === undefined) return await kube.patch(resource, key, patch, options);
       const version = await kube.get(resource, key, options);
-      if (version !== undefined && isIn(version)) return version;
+      if (version !== undefined && hasPatch(version, changed)) return version;
       throw conflict;
     } catch (error) {
       if (isAgain && isConflict(error) && conflict === undefined) {

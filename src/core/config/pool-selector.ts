@@ -1,6 +1,6 @@
 import { type LabelSelector, selectorIsEmpty, selectorMatches } from "../../api/schema/object.ts";
 
-/** What is wrong with a selector of a pool: at `field` below it. */
+/** A problem of a pool's selector; `field` is its place below the selector. */
 export interface SelectorProblem {
   readonly is: "empty" | "malformed";
   readonly field: string;

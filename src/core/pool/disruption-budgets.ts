@@ -1,4 +1,5 @@
 import type { Pod, PodDisruptionBudget } from "../../api/foreign/kubernetes.ts";
+import { defined } from "../../api/schema/defined.ts";
 import { selectorMatches } from "../../api/schema/object.ts";
 
 /**
@@ -13,12 +14,10 @@ export type KnownBudgets = ReadonlyMap<string, readonly TrimmedBudget[] | "tooMa
 /** Sorts budgets by namespace. */
 export function knownBudgets(budgets: readonly TrimmedBudget[]): KnownBudgets {
   const byNamespace = Map.groupBy(budgets, namespaceOf);
-  return new Map([...byNamespace].map(([namespace, all]) => [namespace, comparable(all)]));
+  return new Map(
+    [...byNamespace].map(([namespace, all]) => [namespace, all.length > mostComparedBudgets ? "tooMany" : all]),
+  );
 }
-
-/** The budgets of a namespace, as far as pods are compared with them. */
-export const comparable = (all: readonly TrimmedBudget[]): readonly TrimmedBudget[] | "tooMany" =>
-  all.length > mostComparedBudgets ? "tooMany" : all;
 
 /** The namespace of a pod or budget. */
 export const namespaceOf = ({ metadata }: { readonly metadata: { readonly namespace?: string } }): string =>
@@ -110,17 +109,13 @@ export function trimBudget({ apiVersion, kind, metadata, spec, status }: PodDisr
     kind,
     metadata: {
       name,
-      ...(namespace === undefined ? {} : { namespace }),
-      ...(uid === undefined ? {} : { uid }),
-      ...(resourceVersion === undefined ? {} : { resourceVersion }),
-      ...(generation === undefined ? {} : { generation }),
+      ...defined({ namespace, uid, resourceVersion, generation }),
     },
     ...(spec === undefined
       ? {}
       : {
           spec: {
-            ...(spec.maxUnavailable === undefined ? {} : { maxUnavailable: spec.maxUnavailable }),
-            ...(spec.minAvailable === undefined ? {} : { minAvailable: spec.minAvailable }),
+            ...defined({ maxUnavailable: spec.maxUnavailable, minAvailable: spec.minAvailable }),
             ...(spec.selector === undefined ? {} : { selector: isNotCompared ? {} : spec.selector }),
           },
         }),

@@ -6,8 +6,8 @@ import { selectorProblem } from "../config/pool-selector.ts";
 import { parseBudget } from "./select-nodes.ts";
 
 /**
- * The problems of a pool: a selector that selects everything is a mistake that would claim every machine, and one that
- * nobody can read selects nothing.
+ * The problems of a pool: a selector that selects everything is a mistake that would claim every machine, and a malformed
+ * one selects nothing.
  */
 export function problemsOfPool(pool: Pick<MachineConfigPool, "spec">): readonly Problem[] {
   const { machineConfigSelector, nodeSelector, maxUnavailable } = pool.spec;

@@ -1,4 +1,5 @@
 import type { Node, Pod } from "../../api/foreign/kubernetes.ts";
+import { defined } from "../../api/schema/defined.ts";
 import { buildNamespace, labels } from "../../api/names.ts";
 import { drainBegan } from "./drain-step.ts";
 import { isMirror, mirrorAnnotation } from "./mirror-pods.ts";
@@ -116,14 +117,8 @@ export function trimPod({ apiVersion, kind, metadata, spec, status }: Pod): Pod 
     kind,
     metadata: {
       name,
-      ...(namespace === undefined ? {} : { namespace }),
-      ...(uid === undefined ? {} : { uid }),
-      ...(resourceVersion === undefined ? {} : { resourceVersion }),
-      ...(labels === undefined ? {} : { labels }),
       ...(mirror === undefined ? {} : { annotations: { [mirrorAnnotation]: mirror.slice(0, 64) } }),
-      ...(ownerReferences === undefined ? {} : { ownerReferences }),
-      ...(finalizers === undefined ? {} : { finalizers }),
-      ...(deletionTimestamp === undefined ? {} : { deletionTimestamp }),
+      ...defined({ namespace, uid, resourceVersion, labels, ownerReferences, finalizers, deletionTimestamp }),
     },
     spec: { containers: [], ...(volumes.length === 0 ? {} : { volumes }) },
     status: status?.phase === undefined ? {} : { phase: status.phase },

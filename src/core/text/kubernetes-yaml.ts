@@ -64,7 +64,7 @@ const options: ParseOptions & SchemaOptions & { version: "1.1" } = {
 const mostAliasSteps = 4_000_000;
 
 /**
- * Nodes that are made once more for aliases and merges. The parser makes what `<<` merges once more for each, with what that
+ * Nodes that the parser may make once more for aliases and merges. It makes what `<<` merges once more for each, with what that
  * merges: forty lines can stand for a billion nodes.
  */
 const mostAliasedNodes = 100_000;
@@ -283,17 +283,17 @@ function faultsOf(document: Document.Parsed): readonly Fault[] {
   });
   if (references.aliases * (references.aliases + references.anchors) > mostAliasSteps)
     refuse(0, "it has too many aliases");
-  else if (aliasedNodes(document) > mostAliasedNodes) refuse(0, "its aliases stand for too much");
+  else if (aliasedNodes(document) > mostAliasedNodes) refuse(0, "its aliases and merges expand to too many nodes");
   return faults;
 }
 
-/** What a node holds, in nodes, and how many of these are made once more for its aliases and merges. */
+/** The nodes that a node holds, and those that the parser makes once more for its aliases and merges. */
 interface Weight {
   readonly size: number;
   readonly again: number;
 }
 
-/** How many nodes are made once more for the aliases and merges of a document, those within them counted. */
+/** How many nodes the parser makes once more for the aliases and merges of a document, those within them counted. */
 function aliasedNodes({ contents }: Document.Parsed): number {
   const weights = new Map<string, Weight>();
   const weigh = (node: unknown): Weight => {
