@@ -5,7 +5,7 @@ import { equalValues } from "../../ignition/canonical.ts";
 import type { PinAnswer } from "../images/pin-grant.ts";
 import { clipText } from "../text/clip-text.ts";
 import { listText } from "../text/list-text.ts";
-import { overallDegraded } from "./pool-status.ts";
+import { withOverallDegraded } from "./pool-status.ts";
 import type { PinProgress } from "./pin-slots.ts";
 import type { SetsOfPool } from "./pinned-sets.ts";
 
@@ -42,9 +42,7 @@ export function pinnedPoolStatus(
     },
     now,
   );
-  // A pool that was never judged is not degraded yet.
-  const isJudged = own.some(({ type }) => type === poolConditions.degraded);
-  const conditions = isJudged ? setCondition(own, overallDegraded(own), now) : own;
+  const conditions = [...withOverallDegraded(own, now)];
   const poolSynchronizersStatus = [
     ...synchronizers.filter(({ poolSynchronizerType }) => poolSynchronizerType !== ours),
     synchronizerOf(pool, progress),

@@ -123,6 +123,17 @@ export function overallDegraded(conditions: readonly PoolCondition[]): {
   };
 }
 
+/**
+ * The conditions of a pool with the one that sums them up, for those who change a part of it. A pool that was never
+ * judged is not degraded yet.
+ *
+ * @param now milliseconds since the epoch.
+ */
+export function withOverallDegraded(conditions: readonly PoolCondition[], now: number): readonly PoolCondition[] {
+  const isJudged = conditions.some(({ type }) => type === types.degraded);
+  return isJudged ? setCondition(conditions, overallDegraded(conditions), now) : conditions;
+}
+
 /** Reasons of a stalled roll-out without a quarantine. */
 const stops = ["BuildFailed", "BuildInterrupted", "CanaryFailed"] as const satisfies readonly WaitReason[];
 

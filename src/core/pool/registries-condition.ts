@@ -4,6 +4,7 @@ import { setCondition } from "../../api/schema/conditions.ts";
 import { conditionOf } from "../../api/schema/object.ts";
 import { equalValues } from "../../ignition/canonical.ts";
 import { clipText } from "../text/clip-text.ts";
+import { withOverallDegraded } from "./pool-status.ts";
 
 const type = poolConditions.registriesDegraded;
 /** The field of a pool that the controller of registries writes. */
@@ -27,13 +28,14 @@ export function registriesStatus(
   const conditions = status?.conditions ?? [];
   const before = conditionOf(conditions as { type: string; status?: string }[], type);
   if (problem === undefined && before?.status !== "True") return undefined;
-  const next = setCondition(
+  const own = setCondition(
     conditions,
     problem === undefined
       ? { type, status: "False", reason: "AsExpected", message: "" }
       : { type, status: "True", reason: "RegistriesRefused", message: clipText(problem, messageLimit) },
     now,
   );
+  const next = [...withOverallDegraded(own, now)];
   return equalValues(next, conditions) ? undefined : { ...status, conditions: next };
 }
 

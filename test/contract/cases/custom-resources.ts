@@ -109,6 +109,10 @@ export const customResourcesCases: readonly ContractCase[] = [
         ),
       );
       await eventually(async () => expect(names((await api.get(path)).json)).toEqual(["held"]));
+      // A real API server deletes objects side by side: the other one may be gone before this one is marked.
+      await eventually(async () =>
+        expect((await api.get(`${path}/held`)).at("metadata.deletionTimestamp")).toBeDefined(),
+      );
       const watch = await api.watch(`${path}?watch=true`);
       await expectEvents(watch, ["ADDED held"]);
       await api.patch(`${path}/held`, "merge", { metadata: { finalizers: null } });
