@@ -7,7 +7,7 @@ import { appendLines, journalLineIn } from "../core/books/journal.ts";
 import { bootstrapJournal, handOverLine, inOrder } from "../core/operator/bootstrap-journal.ts";
 import { createBufferedJournal } from "../kube/buffered-journal.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
-import { isForbidden } from "../kube/kube-error.ts";
+import { isForbidden, isUnauthorized } from "../kube/kube-error.ts";
 import { createReport } from "../kube/report.ts";
 import type { Ports } from "../ports/index.ts";
 import { silentLogger } from "../ports/logger.ts";
@@ -43,7 +43,7 @@ export async function handOver(options: HandOverOptions, signal: AbortSignal): P
       return await send(kube, lines, signal);
     } catch (error) {
       signal.throwIfAborted();
-      if (isForbidden(error)) throw error;
+      if (isForbidden(error) || isUnauthorized(error)) throw error;
       log[failures === attemptsInSilence ? "info" : "debug"](
         { error },
         "the cluster does not take the bootstrap's journal yet",

@@ -53,7 +53,8 @@ export const isAlreadyExists = (error: unknown): error is KubeError => hasReason
 export const isExpired = (error: unknown): error is KubeError =>
   hasReason(error, "Expired", "Gone") || (error instanceof KubeError && error.httpStatus === 410);
 export const isInvalid = (error: unknown): error is KubeError => hasReason(error, "Invalid", "BadRequest");
-export const isForbidden = (error: unknown): error is KubeError => hasReason(error, "Forbidden", "Unauthorized");
+/** The account may not do it. Credentials that are not accepted are another matter, and often a passing one. */
+export const isForbidden = (error: unknown): error is KubeError => hasReason(error, "Forbidden");
 /** The credentials are not, or no longer, accepted. */
 export const isUnauthorized = (error: unknown): error is KubeError =>
   error instanceof KubeError && error.httpStatus === 401;
