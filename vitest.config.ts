@@ -60,7 +60,7 @@ export default defineConfig({
     // Scenarios start real processes and wait for them much of their time: one file more than cores is what two cores bear.
     maxWorkers: 3,
     sequence: { sequencer: LongestFirst },
-    testTimeout: 120_000,
+    testTimeout: 600_000,
     hookTimeout: 600_000,
     setupFiles: ["test/support/each-file.ts"],
     reporters: ["default", "./hack/plain-reporter.ts"],

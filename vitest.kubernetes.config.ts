@@ -10,7 +10,7 @@ const auditFolder = (process.env["MCO_AUDIT_FOLDER"] ??= mkdtempSync(join(tmpdir
 const rights = "test/scenario/rights.kubernetes.test.ts";
 const each = {
   env: { MCO_TEST_API_SERVER: "kubernetes", MCO_AUDIT_FOLDER: auditFolder },
-  testTimeout: 180_000,
+  testTimeout: 600_000,
   hookTimeout: 600_000,
   setupFiles: ["test/support/each-file.ts"],
 };

@@ -114,7 +114,7 @@ describe.skipIf(!hasKubernetes)("the audit log of a join", () => {
       .split("\n")
       .filter((line) => line !== "")
       .map((line) => JSON.parse(line) as AuditEvent);
-  }, 180_000);
+  }, 600_000);
 
   afterAll(async () => {
     for (const close of closing.toReversed()) await close();

@@ -31,7 +31,7 @@ describe.skipIf(missing.length > 0)(`a malicious build step${because}`, () => {
   let harness: BuildHarness;
   beforeAll(async () => {
     harness = await buildHarness();
-  }, 30_000);
+  }, 600_000);
   afterAll(() => harness.close());
 
   test("finds no credential in its root, environment and mounts, in /proc, or after a breakout [attack-build-steps-1]", async ({
@@ -71,7 +71,7 @@ describe.skipIf(missing.length > 0)(`a malicious build step${because}`, () => {
     if (!lines.includes(`${buildPaths.context}/${buildFiles.request}`))
       return skip("this buildah's steps cannot break out to their container");
     expect(log.filter((line) => line.startsWith("stolen="))).toEqual([]);
-  }, 30_000);
+  }, 600_000);
 
   test("leaves its chroot by no system call, and has no capability to [attack-build-steps-2]", async ({ skip }) => {
     const { withShell } = harness;
@@ -100,5 +100,5 @@ describe.skipIf(missing.length > 0)(`a malicious build step${because}`, () => {
     expect(bounding).toBeDefined();
     expect(BigInt(`0x${bounding}`) & (1n << BigInt(capSysChroot))).toBe(0n);
     expect(log).toEqual(expect.arrayContaining([expect.stringMatching("unshare.*not permitted"), "no namespace"]));
-  }, 30_000);
+  }, 600_000);
 });

@@ -123,7 +123,7 @@ describe("a release", () => {
       ]);
     const sums = read("SHA256SUMS").trim().split("\n");
     expect(sums).toEqual(names.slice(1).map((name) => `${sha256(readFileSync(join(folder, "out", name)))}  ${name}`));
-  }, 120_000);
+  }, 600_000);
 
   test("names its source, parameters and materials by digests, as in-toto and SLSA require [attack-release-2]", () => {
     const statement = JSON.parse(read("provenance.intoto.json")) as Record<string, unknown>;
@@ -202,7 +202,7 @@ describe("a release", () => {
     const judged = async (place: string) => checkProgram("suite", await imageFiles(place, chosenFiles), ours);
     await expect(judged(good)).resolves.toBeUndefined();
     await expect(judged(bad)).rejects.toThrow("the image suite has another program: usr/lib/mco/added.mjs");
-  }, 120_000);
+  }, 600_000);
 });
 
 describe("the bill of materials of an image", () => {

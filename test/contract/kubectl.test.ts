@@ -437,7 +437,7 @@ describe.skipIf(!existsSync(kubectlPath))("kubectl", () => {
     await ok(["-n", n, "create", "configmap", "c"]);
     expect(await ok(["-n", n, "delete", "configmap", "c"])).toContain('configmap "c" deleted');
     await ok(["-n", n, "create", "-f", "-"], { input: yaml.pod("p", "node-a") });
-    const deleting = ok(["-n", n, "delete", "pod", "p", "--timeout=20s"]);
+    const deleting = ok(["-n", n, "delete", "pod", "p", "--timeout=400s"]);
     const watch = await api.watch(`/api/v1/namespaces/${n}/pods?watch=true`);
     for (let event = await watch.next(); event !== undefined; event = await watch.next()) {
       if ((event.object["metadata"] as { deletionTimestamp?: string }).deletionTimestamp !== undefined) break;
@@ -451,12 +451,12 @@ describe.skipIf(!existsSync(kubectlPath))("kubectl", () => {
     await ok(["create", "-f", "-"], {
       input: "apiVersion: example.com/v1\nkind: Gadget\nmetadata: {name: awaited}\nspec: {size: 1}\n",
     });
-    const waiting = ok(["wait", "gadget/awaited", "--for=condition=Ready=True", "--timeout=20s"]);
+    const waiting = ok(["wait", "gadget/awaited", "--for=condition=Ready=True", "--timeout=400s"]);
     await api.patch("/apis/example.com/v1/gadgets/awaited/status", "merge", {
       status: { conditions: [{ type: "Ready", status: "True" }] },
     });
     expect(await waiting).toBe("gadget.example.com/awaited condition met\n");
-    const gone = ok(["wait", "gadget/awaited", "--for=delete", "--timeout=20s"]);
+    const gone = ok(["wait", "gadget/awaited", "--for=delete", "--timeout=400s"]);
     await api.delete("/apis/example.com/v1/gadgets/awaited");
     expect(await gone).toMatch(/^$|condition met/);
     const never = await kubectl(["wait", "crd/gadgets.example.com", "--for=condition=Never", "--timeout=1s"]);
@@ -508,7 +508,7 @@ describe.skipIf(!existsSync(kubectlPath))("kubectl", () => {
     expect(blocked.code).toBe(1);
     expect(blocked.err).toContain("Cannot evict pod as it would violate the pod's disruption budget.");
     await api.delete(`/apis/policy/v1/namespaces/${n}/poddisruptionbudgets/guard`);
-    const draining = ok(["drain", "drained", "--force", "--timeout=20s"]);
+    const draining = ok(["drain", "drained", "--force", "--timeout=400s"]);
     const watch = await api.watch(`/api/v1/namespaces/${n}/pods?watch=true`);
     for (let event = await watch.next(); event !== undefined; event = await watch.next()) {
       if ((event.object["metadata"] as { deletionTimestamp?: string }).deletionTimestamp !== undefined) break;
@@ -539,7 +539,7 @@ describe.skipIf(!existsSync(kubectlPath))("kubectl", () => {
     await ok(["-n", n, "create", "-f", "-"], { input: yaml.deployment("d") });
     expect(await ok(["-n", n, "scale", "deployment", "d", "--replicas=4"])).toBe("deployment.apps/d scaled\n");
     expect(await ok(["-n", n, "get", "deploy", "d", "-o", "jsonpath={.spec.replicas}"])).toBe("4");
-    const rollout = ok(["-n", n, "rollout", "status", "deployment/d", "--timeout=20s"]);
+    const rollout = ok(["-n", n, "rollout", "status", "deployment/d", "--timeout=400s"]);
     const generation = Number(await ok(["-n", n, "get", "deploy", "d", "-o", "jsonpath={.metadata.generation}"]));
     await api.patch(`/apis/apps/v1/namespaces/${n}/deployments/d/status`, "merge", {
       status: {

@@ -38,7 +38,7 @@ const untilBack = () =>
     "the API server is back",
     () => cluster.kube.request({ method: "GET", target: "/readyz", headers: {} }).catch((error: unknown) => error),
     (answer) => !(answer instanceof Error),
-    { seconds: 60 },
+    { seconds: 420 },
   );
 
 /** Existing credentials are used when a cluster starts: those of machines point to the proxy. */
@@ -103,7 +103,7 @@ beforeAll(async () => {
   witness = new Witness(cluster);
   await witness.start();
   rival = await startRival();
-}, 240_000);
+}, 600_000);
 
 afterAll(async () => {
   if (rival !== undefined) {
@@ -140,7 +140,7 @@ async function rollOutDuring(
     ),
   );
   await fault();
-  await cluster.untilRolledOut("worker", target, 150);
+  await cluster.untilRolledOut("worker", target);
   for (const worker of workers) expect(cluster.hostFile(worker, "/etc/faults.conf")).toBe(text);
   // The kubelet reports restarts and readiness of pods a moment after the machine is back: until then, the API server
   // has what it reported before.
@@ -148,7 +148,7 @@ async function rollOutDuring(
     "processes and machines restarted as often as they must",
     async () => differences(before, await witness.picture(), { pool: "worker", ...options }),
     (wrongs) => wrongs.length === 0,
-    { seconds: 60 },
+    { seconds: 420 },
   );
   await untilSeen(
     "all pods are ready",
@@ -161,7 +161,7 @@ async function rollOutDuring(
         )
         .map(({ metadata, status }) => ({ name: metadata.name, containers: status?.containerStatuses })),
     (notReady) => notReady.length === 0,
-    { seconds: 60 },
+    { seconds: 420 },
   );
   expect(differences(before, await witness.picture(), { pool: "worker", ...options })).toEqual([]);
   witness.compareTerms(witness.terms({ rival: rival.log }));
@@ -343,7 +343,7 @@ describe.skipIf(!hasApiServer)("in the middle of a roll-out", { timeout: 240_000
             () => Promise.resolve(turn),
             (refused) => refused > 20,
             {
-              seconds: 120,
+              seconds: 420,
             },
           );
           expect(turn).toBeGreaterThan(20);

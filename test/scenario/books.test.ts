@@ -102,7 +102,7 @@ describe.skipIf(!hasApiServer)("a cluster that keeps books", () => {
         nodeSelector: { matchLabels: { "node-role.kubernetes.io/infra": "" } },
       },
     });
-  }, 180_000);
+  }, 600_000);
 
   afterAll(() => endScenario(cluster));
 

@@ -90,7 +90,7 @@ async function whatIsSaid(path: string): Promise<Readonly<Record<string, string>
       `mco ${command} names ${path}`,
       async () => (await cluster.mco([command, `node/${worker}`])).stdout,
       (text) => text.includes(path),
-      { seconds: 60 },
+      { seconds: 420 },
     );
   const node = await cluster.kube.get(kubernetes.Node, { name: worker });
   return {
@@ -109,7 +109,7 @@ async function whatIsSaid(path: string): Promise<Readonly<Record<string, string>
 describe.skipIf(!hasKubectl || !hasApiServer)("what administrators bring to a running cluster", () => {
   beforeAll(async () => {
     cluster = await TestCluster.start({ workers: 1 });
-  }, 180_000);
+  }, 600_000);
 
   afterAll(() => endScenario(cluster));
 

@@ -161,7 +161,7 @@ describe.skipIf(!hasApiServer)("on a cluster with OpenShift's own settings", () 
     bundles = { one: await selfSigned("CN=one"), two: await selfSigned("CN=two"), user: await selfSigned("CN=user") };
     await makeOpenShift();
     await install();
-  }, 180_000);
+  }, 600_000);
 
   afterAll(() => endScenario(cluster));
 

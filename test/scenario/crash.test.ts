@@ -51,7 +51,7 @@ async function expectAll(text: string): Promise<void> {
 describe.skipIf(!hasApiServer)("in the middle of an update", () => {
   beforeAll(async () => {
     cluster = await TestCluster.start({ workers: 2 });
-  }, 180_000);
+  }, 600_000);
 
   afterAll(() => endScenario(cluster));
 
@@ -124,7 +124,9 @@ describe.skipIf(!hasApiServer)("in the middle of an update", () => {
       },
     ];
     await cluster.kubectl(["apply", "-f", "-"], { input: JSON.stringify({ apiVersion: "v1", kind: "List", items }) });
-    expect((await cluster.kubectl(["rollout", "status", "deployment/held", "--timeout=60s"])).code).toBe(0);
+    expect(await cluster.kubectl(["rollout", "status", "deployment/held", "--timeout=400s"])).toMatchObject({
+      code: 0,
+    });
     await cluster.until(
       kubernetes.PodDisruptionBudget,
       "held",
@@ -193,7 +195,7 @@ describe.skipIf(!hasApiServer)("in the middle of an update", () => {
     expect(cluster.hostFile(first, "/etc/bad.conf")).toBeUndefined();
     for (const other of others) expect(cluster.machineState(other).bootId).toBe(boots.get(other));
     await cluster.kubectl(["delete", "deployment/held", "pdb/held", "-n", "default", "--wait=false"]);
-  }, 240_000);
+  }, 600_000);
 
   test("an added machine joins its pool and gets its configuration", async () => {
     const target = await cluster.target("worker");
@@ -218,7 +220,7 @@ describe.skipIf(!hasApiServer)("in the middle of an update", () => {
     expect((await cluster.mco(["host", "fail", "worker-2"])).code).toBe(0);
     const isReady = (status: string) => (node: { status?: { conditions?: { type: string; status: string }[] } }) =>
       node.status?.conditions?.find(({ type }) => type === "Ready")?.status === status;
-    await cluster.untilNode("worker-2", isReady("Unknown"), "worker-2 is taken for lost", 100);
+    await cluster.untilNode("worker-2", isReady("Unknown"), "worker-2 is taken for lost");
     await cluster.until(
       MachineConfigPool,
       "worker",

@@ -77,7 +77,7 @@ async function untilBooted(what: string, not = ""): Promise<string> {
     "worker",
     ({ status }) => (status?.currentImagePullSpec ?? not) !== not,
     `${what}: an image is published`,
-    { seconds: 150 },
+    { seconds: 420 },
   );
   const image = published.status?.currentImagePullSpec ?? "";
   expect(image).toMatch(/@sha256:[0-9a-f]{64}$/);
@@ -97,7 +97,7 @@ async function untilBooted(what: string, not = ""): Promise<string> {
       );
     },
     what,
-    { seconds: 150 },
+    { seconds: 420 },
   );
   for (const name of machines) {
     const notes = await notesOf(name);
@@ -126,7 +126,7 @@ describe.skipIf(!hasApiServer)("a pool that boots images built on its cluster", 
     before = tree("worker-0", "etc");
     seen = await target();
     await poolNotes({ [annotations.canarySeconds]: "1" });
-  }, 240_000);
+  }, 600_000);
 
   afterAll(() => endScenario(cluster));
 
@@ -286,7 +286,7 @@ describe.skipIf(!hasApiServer)("a pool that boots images built on its cluster", 
         "its book tells of it",
         async () => (await cluster.mco(["book", `build/${name}`])).stdout,
         (text) => text.includes("ImagePublished"),
-        { seconds: 60, everyMs: 200 },
+        { seconds: 420, everyMs: 200 },
       );
       expect(cluster.hostFile("worker-1", "/usr/share/banner")).toBe("built here\n");
       expect(cluster.hostFile("worker-1", "/etc/image.conf")).toBe("three\n");
@@ -332,7 +332,7 @@ describe.skipIf(!hasApiServer)("a pool that boots images built on its cluster", 
             !before[path]?.startsWith("link "),
         ),
       ).toEqual([]);
-      await untilSeen("the builder's pod is gone", builderPods, (pods) => pods.length === 0, { seconds: 60 });
+      await untilSeen("the builder's pod is gone", builderPods, (pods) => pods.length === 0, { seconds: 420 });
       const config = await cluster.kube.get(MachineOSConfig, { name: "worker" });
       expect(conditionOf(config?.status?.conditions, "Accepted")).toMatchObject({
         status: "False",
@@ -351,7 +351,7 @@ describe.skipIf(!hasApiServer)("a pool that boots images built on its cluster", 
         "the MachineOSConfig is gone",
         () => cluster.kube.get(MachineOSConfig, { name: "worker" }),
         (config) => config === undefined,
-        { seconds: 60 },
+        { seconds: 420 },
       );
       await poolNotes({ [annotations.layeringEnabled]: null });
       await labelPool("");
@@ -376,9 +376,9 @@ describe.skipIf(!hasApiServer)("a pool that boots images built on its cluster", 
         "the MachineOSConfig is gone with its label",
         () => cluster.kube.get(MachineOSConfig, { name: "worker" }),
         (config) => config === undefined,
-        { seconds: 60 },
+        { seconds: 420 },
       );
-      await untilSeen("the builder's pod is gone", builderPods, (pods) => pods.length === 0, { seconds: 60 });
+      await untilSeen("the builder's pod is gone", builderPods, (pods) => pods.length === 0, { seconds: 420 });
     },
   );
 });

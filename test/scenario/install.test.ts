@@ -56,7 +56,7 @@ const updated = (pool: string) =>
       status?.machineCount === 1 &&
       status.updatedMachineCount === 1,
     `pool ${pool} is updated`,
-    { seconds: 120 },
+    { seconds: 420 },
   );
 const bootIds = () => machines.map((machine) => cluster.machineState(machine).bootId);
 
@@ -84,7 +84,7 @@ function get(
 describe.skipIf(!hasKubectl || !hasApiServer)("kubectl apply -k install/", () => {
   beforeAll(async () => {
     cluster = await TestCluster.start({ workers: 1, operator: false });
-  }, 180_000);
+  }, 600_000);
 
   afterAll(() => endScenario(cluster));
 
@@ -196,7 +196,7 @@ describe.skipIf(!hasKubectl || !hasApiServer)("kubectl apply -k install/", () =>
         .join("---\n"),
     );
     await kubectl(
-      "wait --for=condition=Established crd/servicemonitors.monitoring.coreos.com crd/prometheusrules.monitoring.coreos.com --timeout=30s",
+      "wait --for=condition=Established crd/servicemonitors.monitoring.coreos.com crd/prometheusrules.monitoring.coreos.com --timeout=400s",
     );
     await kubectl(`apply -k ${join(root, "install/monitoring")}`);
     await kubectl("create namespace openshift-monitoring");
@@ -269,7 +269,7 @@ describe.skipIf(!hasKubectl || !hasApiServer)("kubectl apply -k install/", () =>
       // Its accounts lose their rights while their last processes end.
       cluster.refusalsAreExpected();
       // The namespace may have taken things with it before kubectl comes to them.
-      await kubectl(`delete -k ${join(root, "install")} --ignore-not-found --timeout=100s`);
+      await kubectl(`delete -k ${join(root, "install")} --ignore-not-found --timeout=400s`);
       await expect
         .poll(async () => (await cluster.kube.list(kubernetes.Pod)).items.length, { timeout: 30_000 })
         .toBe(0);

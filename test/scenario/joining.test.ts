@@ -104,7 +104,7 @@ describe.skipIf(!hasApiServer)("a machine that joins", () => {
       (await cluster.kube.get(kubernetes.ConfigMap, { name: objects.configServerCa, namespace }))?.data?.[
         "ca-bundle.crt"
       ] ?? "";
-  }, 240_000);
+  }, 600_000);
 
   afterAll(() => endScenario(cluster));
 
@@ -223,7 +223,7 @@ describe.skipIf(!hasApiServer)("a machine that joins", () => {
       "worker",
       ({ status }) => (status?.currentImagePullSpec ?? "") !== "",
       "an image is published",
-      { seconds: 150 },
+      { seconds: 420 },
     );
     const image = published.status?.currentImagePullSpec ?? "";
     await cluster.until(
@@ -236,7 +236,7 @@ describe.skipIf(!hasApiServer)("a machine that joins", () => {
           "Updated",
         )?.message.includes(" in image ") === true,
       "the pool boots it",
-      { seconds: 150 },
+      { seconds: 420 },
     );
     const name = await addHost("worker");
     await cluster.untilNode(

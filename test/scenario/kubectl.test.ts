@@ -42,7 +42,7 @@ const podNamed = async (prefix: string): Promise<string> => {
 describe.skipIf(!hasKubectl || !hasApiServer)("kubectl on a cluster of one machine", () => {
   beforeAll(async () => {
     cluster = await TestCluster.start({ workers: 2 });
-  }, 180_000);
+  }, 600_000);
 
   afterAll(() => endScenario(cluster));
 
@@ -99,7 +99,7 @@ describe.skipIf(!hasKubectl || !hasApiServer)("kubectl on a cluster of one machi
       const before = await cluster.target("worker");
       const { code, stderr } = await apply(good);
       expect([code, stderr]).toEqual([0, expect.stringMatching(/^Warning: .*worker/)]);
-      await kubectl(`wait ${kind}/a --for=condition=Accepted=True --timeout=30s`);
+      await kubectl(`wait ${kind}/a --for=condition=Accepted=True --timeout=400s`);
       await cluster.untilRolledOut("worker", before);
       const changed = await cluster.target("worker");
       expect(await kubectl(`get mc ${made} -o jsonpath={.metadata.ownerReferences[*].kind}`)).toBe(kind);
@@ -134,7 +134,7 @@ describe.skipIf(!hasKubectl || !hasApiServer)("kubectl on a cluster of one machi
     ]);
     const health = "NAME HEALTHY OPERATOR CONTROLLER DAEMONS STATEKEEPING REASON SINCE ERROR".split(" ");
     expect(await head("get machineconfiguration")).toEqual(health);
-    await kubectl("wait machineconfiguration/cluster --for=condition=Healthy=True --timeout=60s");
+    await kubectl("wait machineconfiguration/cluster --for=condition=Healthy=True --timeout=400s");
     expect(await kubectl("get machineconfiguration")).toMatch(/^cluster +(True +){5}AsExpected +\d\S* *$/m);
     const wide = await kubectl("get machineconfignodes -o wide");
     for (const column of [
@@ -186,10 +186,10 @@ describe.skipIf(!hasKubectl || !hasApiServer)("kubectl on a cluster of one machi
     expect(await kubectl("apply -f -", machineConfig("99-worker-kubectl", { "/etc/kubectl.conf": "one\n" }))).toBe(
       `${mc}/99-worker-kubectl created\n`,
     );
-    expect(await kubectl("wait mcp/worker --for=condition=Updated=False --timeout=30s")).toBe(
+    expect(await kubectl("wait mcp/worker --for=condition=Updated=False --timeout=400s")).toBe(
       `${mcp}/worker condition met\n`,
     );
-    expect(await kubectl("wait mcp/worker --for=condition=Updated=True --timeout=120s")).toBe(
+    expect(await kubectl("wait mcp/worker --for=condition=Updated=True --timeout=400s")).toBe(
       `${mcp}/worker condition met\n`,
     );
     for (const worker of workers) expect(cluster.hostFile(worker, "/etc/kubectl.conf")).toBe("one\n");
@@ -205,7 +205,7 @@ describe.skipIf(!hasKubectl || !hasApiServer)("kubectl on a cluster of one machi
     await cluster.untilRolledOut("worker", before);
     for (const worker of workers) expect(cluster.hostFile(worker, "/etc/kubectl.conf")).toBe("two\n");
     expect(await kubectl(`edit mc 99-worker-kubectl`, undefined, { EDITOR: "true", KUBE_EDITOR: "true" })).toBe("");
-  }, 300_000);
+  }, 600_000);
 
   test("apply --server-side creates and changes a config, and takes another owner's field only with force", async () => {
     const paused = { spec: { paused: true } };
@@ -233,8 +233,8 @@ describe.skipIf(!hasKubectl || !hasApiServer)("kubectl on a cluster of one machi
       { name: "worker" },
       { type: "merge", body: { spec: { paused: false } } },
     );
-    await kubectl("wait mcp/worker --for=condition=Updated=True --timeout=120s");
-  }, 180_000);
+    await kubectl("wait mcp/worker --for=condition=Updated=True --timeout=400s");
+  }, 600_000);
 
   test("diff shows a manifest's changes and exits with 1, and with 0 without changes", async () => {
     const same = await refused("diff -f -", machineConfig("99-worker-kubectl", { "/etc/kubectl.conf": "two\n" }));
@@ -305,7 +305,7 @@ describe.skipIf(!hasKubectl || !hasApiServer)("kubectl on a cluster of one machi
     // Killed by the signal, or the exit code by which kubectl's wrapper tells of it.
     expect(["SIGTERM", 143, 1]).toContain(await ended);
     await cluster.untilRolledOut("worker", before);
-  }, 120_000);
+  }, 600_000);
 
   test("drain empties a machine and keeps it empty until uncordon", async () => {
     const image = pauseImage(version);
@@ -322,7 +322,7 @@ describe.skipIf(!hasKubectl || !hasApiServer)("kubectl on a cluster of one machi
         },
       },
     });
-    await kubectl("rollout status deployment/web --timeout=60s");
+    await kubectl("rollout status deployment/web --timeout=400s");
     const podsOn = async (node: string) =>
       (
         await cluster.kube.list(kubernetes.Pod, { namespace: "default", fieldSelector: `spec.nodeName=${node}` })
@@ -330,18 +330,18 @@ describe.skipIf(!hasKubectl || !hasApiServer)("kubectl on a cluster of one machi
     const [emptied = "", other = ""] = (await podsOn("worker-0")).length > 0 ? workers : workers.toReversed();
     const there = await podsOn(emptied);
     expect(there.length).toBeGreaterThan(0);
-    const text = await kubectl(`drain ${emptied} --ignore-daemonsets --timeout=60s`);
+    const text = await kubectl(`drain ${emptied} --ignore-daemonsets --timeout=400s`);
     expect(text).toContain(`node/${emptied} cordoned\n`);
     for (const { metadata } of there) expect(text).toMatch(new RegExp(`^pod/${metadata.name} evicted$`, "m"));
     expect(text).toContain(`node/${emptied} drained\n`);
     expect(await podsOn(emptied)).toEqual([]);
     expect(await kubectl(`get node ${emptied}`)).toMatch(new RegExp(`^${emptied} +Ready,SchedulingDisabled `, "m"));
-    await kubectl("rollout status deployment/web --timeout=60s");
+    await kubectl("rollout status deployment/web --timeout=400s");
     expect(await podsOn(other)).toHaveLength(3);
     expect(await kubectl(`uncordon ${emptied}`)).toBe(`node/${emptied} uncordoned\n`);
     await cluster.untilNode(emptied, (node) => node.spec?.unschedulable !== true, "the machine takes pods again");
     await kubectl("delete deployment web --wait=false");
-  }, 180_000);
+  }, 600_000);
 
   test("apply refuses an invalid config with field and reason", async () => {
     const path = await refused("apply -f -", machineConfig("99-worker-invalid", { "relative/path": "x" }));
@@ -588,7 +588,7 @@ describe.skipIf(!hasKubectl || !hasApiServer)("kubectl on a cluster of one machi
   });
 
   test("conditions are valid at the end, and an idle cluster writes none", async () => {
-    await kubectl("wait mcp --all --for=condition=Updated=True --timeout=60s");
+    await kubectl("wait mcp --all --for=condition=Updated=True --timeout=400s");
     for (const worker of workers)
       await cluster.until(
         MachineConfigNode,
@@ -598,5 +598,5 @@ describe.skipIf(!hasKubectl || !hasApiServer)("kubectl on a cluster of one machi
       );
     await cluster.untilNode("worker-1", (node) => node.spec?.unschedulable !== true, "no machine is cordoned");
     expect(await lintConditions(cluster.kube, 3)).toEqual([]);
-  }, 120_000);
+  }, 600_000);
 });

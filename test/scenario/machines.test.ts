@@ -94,7 +94,7 @@ async function remove(name: string): Promise<string> {
 describe.skipIf(!hasApiServer)("a machine", () => {
   beforeAll(async () => {
     [cluster, registry] = await Promise.all([TestCluster.start({ workers: 1 }), startTestRegistry()]);
-  }, 180_000);
+  }, 600_000);
 
   afterAll(() => registry?.close());
   afterAll(() => endScenario(cluster));

@@ -17,7 +17,7 @@ let cluster: TestCluster;
 describe.skipIf(!hasApiServer)("the operator of a cluster", () => {
   beforeAll(async () => {
     cluster = await TestCluster.start({ workers: 0 });
-  }, 180_000);
+  }, 600_000);
 
   afterAll(() => endScenario(cluster));
 

@@ -43,7 +43,7 @@ function listed(machine: string): string {
 }
 
 const untilNode = (machine: string, what: string, is: (node: MachineConfigNode) => boolean) =>
-  cluster.until(MachineConfigNode, machine, is, `${machine}: ${what}`, { seconds: 90 });
+  cluster.until(MachineConfigNode, machine, is, `${machine}: ${what}`, { seconds: 420 });
 const has = (name: string, generation: number) => (node: MachineConfigNode) =>
   node.status?.pinnedImageSets?.some((set) => set.name === name && set.currentGeneration === generation) === true &&
   conditionOf(node.status.conditions, pinnedImageConditions.progressing)?.status === "False";
@@ -107,7 +107,7 @@ describe.skipIf(!hasApiServer)("images that machines fetch in advance", () => {
       "worker",
       ({ status }) => status?.poolSynchronizersStatus?.[0]?.updatedMachineCount === 2,
       "the pool counts its machines",
-      { seconds: 60 },
+      { seconds: 420 },
     );
     expect(pool.spec.pinnedImageSets).toEqual([{ name: "apps" }]);
     expect((await cluster.mco(["status"])).stdout).toContain("pinned images on 2 of 2 machines");
@@ -150,7 +150,7 @@ describe.skipIf(!hasApiServer)("images that machines fetch in advance", () => {
           poolConditions.pinnedImageSetsDegraded,
         )?.message.includes("PinnedImageSet apps spec.pinnedImages[1].name: MCO_IMAGE_ABSENT") === true,
       "the pool names object and field",
-      { seconds: 60 },
+      { seconds: 420 },
     );
     const { stdout } = await cluster.mco(["explain", "pinnedimageset/apps"]);
     expect(stdout).toContain("MCO_IMAGE_ABSENT: Check the image reference");
@@ -198,7 +198,7 @@ describe.skipIf(!hasApiServer)("images that machines fetch in advance", () => {
           poolConditions.pinnedImageSetsDegraded,
         )?.status === "False",
       "the pool is well again",
-      { seconds: 60 },
+      { seconds: 420 },
     );
     expect(bootIds()).toEqual(before);
   });
@@ -219,7 +219,7 @@ describe.skipIf(!hasApiServer)("images that machines fetch in advance", () => {
       "worker",
       ({ spec }) => spec.pinnedImageSets === undefined,
       "the pool names no set",
-      { seconds: 30 },
+      { seconds: 420 },
     );
     expect(bootIds()).toEqual(before);
   });

@@ -50,7 +50,7 @@ const degraded = (is: "True" | "False") =>
 describe.skipIf(!hasApiServer)("registries on a cluster of real processes", () => {
   beforeAll(async () => {
     cluster = await TestCluster.start({ workers: 1 });
-  }, 180_000);
+  }, 600_000);
 
   afterAll(() => endScenario(cluster));
 
@@ -74,7 +74,7 @@ describe.skipIf(!hasApiServer)("registries on a cluster of real processes", () =
     );
     expect(entries()).toEqual([entry("quay.io/team", "near.example.com/team", "mirror.example.com/team")]);
     expect(cluster.machineState(worker).bootId).toBe(bootId);
-  }, 120_000);
+  }, 600_000);
 
   test("two mirror sets of one source are one list; machines keep it while a third contradicts them [scenario-registries-2]", async () => {
     await followed(() =>
@@ -108,7 +108,7 @@ describe.skipIf(!hasApiServer)("registries on a cluster of real processes", () =
     const { stdout: right } = await cluster.mco(["explain", "imagedigestmirrorset/wrong"]);
     expect(right).toContain("ImageDigestMirrorSet/wrong is in 99-master-generated-registries");
     expect(entries()).toEqual(merged);
-  }, 120_000);
+  }, 600_000);
 
   test("image policies say whether machines get them, and the machines do [scenario-registries-3]", async () => {
     const keyData = Buffer.from("-----BEGIN PUBLIC KEY-----\nMFkw\n-----END PUBLIC KEY-----\n").toString("base64");
@@ -147,7 +147,7 @@ describe.skipIf(!hasApiServer)("registries on a cluster of real processes", () =
     expect(cluster.hostFile(worker, "/etc/crio/policies/default.json")).toContain('"quay.io/signed/app"');
     await followed(() => cluster.kubectl(["delete", "imagepolicy", "own", "-n", "default"]));
     expect(cluster.hostFile(worker, "/etc/crio/policies/default.json")).toBeUndefined();
-  }, 180_000);
+  }, 600_000);
 
   test("lists of the Image config reach the machines, and nothing is left when all of it is deleted [scenario-registries-4]", async () => {
     await followed(() =>
@@ -168,7 +168,7 @@ describe.skipIf(!hasApiServer)("registries on a cluster of real processes", () =
     await followed(() => remove("imagedigestmirrorset", "team"));
     expect(entries()).toBeUndefined();
     expect(cluster.hostFile(worker, registriesConf)).toContain("unqualified-search-registries");
-  }, 180_000);
+  }, 600_000);
 
   test("a mirror set that cuts the cluster off from its release is refused when it is written [scenario-registries-6]", async () => {
     const release = `quay.io/openshift/release@sha256:${"a".repeat(64)}`;
@@ -219,7 +219,7 @@ describe.skipIf(!hasApiServer)("registries on a cluster of real processes", () =
     const dry = await cluster.kubectl(["apply", "--dry-run=server", "-f", "-"], { input: JSON.stringify(old) });
     expect(dry.stderr).toContain("spec.repositoryDigestMirrors[0].mirrors[0]");
     await remove("clusterversion", "version");
-  }, 120_000);
+  }, 600_000);
 
   test("kubelets follow a CRIOCredentialProviderConfig without a reboot, and nothing is left when it is deleted [scenario-registries-5]", async () => {
     const { bootId } = cluster.machineState(worker);
@@ -247,5 +247,5 @@ describe.skipIf(!hasApiServer)("registries on a cluster of real processes", () =
     await followed(() => remove("criocredentialproviderconfig", "cluster"));
     expect([cluster.hostFile(worker, path), cluster.hostFile(worker, dropIn)]).toEqual([undefined, undefined]);
     expect(cluster.machineState(worker).bootId).toBe(bootId);
-  }, 180_000);
+  }, 600_000);
 });

@@ -54,7 +54,7 @@ async function withWatch(resource: typeof kubernetes.Node, work: () => Promise<v
 describe.skipIf(!hasApiServer)("a cluster of real processes", () => {
   beforeAll(async () => {
     cluster = await TestCluster.start({ workers: 2 });
-  }, 180_000);
+  }, 600_000);
 
   afterAll(() => endScenario(cluster));
 
@@ -305,7 +305,7 @@ describe.skipIf(!hasApiServer)("a cluster of real processes", () => {
         ],
       }),
     });
-    expect((await cluster.kubectl(["rollout", "status", "deployment/web", "--timeout=60s"])).code).toBe(0);
+    expect(await cluster.kubectl(["rollout", "status", "deployment/web", "--timeout=400s"])).toMatchObject({ code: 0 });
     await cluster.until(
       kubernetes.PodDisruptionBudget,
       "web",
@@ -342,7 +342,7 @@ describe.skipIf(!hasApiServer)("a cluster of real processes", () => {
   });
 
   test("deletes protected pods under a force policy only after the deadline, and reports both [scenario-roll-out-1]", async () => {
-    expect((await cluster.kubectl(["rollout", "status", "deployment/web", "--timeout=60s"])).code).toBe(0);
+    expect(await cluster.kubectl(["rollout", "status", "deployment/web", "--timeout=400s"])).toMatchObject({ code: 0 });
     await cluster.kube.patch(
       kubernetes.PodDisruptionBudget,
       { name: "web", namespace: "default" },

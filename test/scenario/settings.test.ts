@@ -50,7 +50,7 @@ const effective = (name: string, is: string) =>
 describe.skipIf(!hasApiServer)("settings of kubelets and container engines on a cluster of real processes", () => {
   beforeAll(async () => {
     cluster = await TestCluster.start({ workers: 1 });
-  }, 180_000);
+  }, 600_000);
 
   afterAll(() => endScenario(cluster));
 
@@ -71,7 +71,7 @@ describe.skipIf(!hasApiServer)("settings of kubelets and container engines on a 
     ).catch((error: unknown) => String(error));
     expect(JSON.stringify(wrong)).toContain("spec.kubeletConfig.imageGCLowThresholdPercent");
     expect((await cluster.kube.get(KubeletConfig, { name: "pods" }))?.metadata.generation).toBe(1);
-  }, 180_000);
+  }, 600_000);
 
   test("of two objects for one pool the newer decides; when it goes, the older does again [scenario-settings-2]", async () => {
     await followed(() => apply(settings("KubeletConfig", "more", { maxPods: 99 })));
@@ -85,7 +85,7 @@ describe.skipIf(!hasApiServer)("settings of kubelets and container engines on a 
     await effective("pods", "AsWritten");
     await followed(() => remove("kubeletconfig", "pods"));
     await podsOfNode("250");
-  }, 240_000);
+  }, 600_000);
 
   test("machines follow a ContainerRuntimeConfig, and lose its files with it [scenario-settings-3]", async () => {
     const dropIn = "/etc/crio/crio.conf.d/01-ctrcfg-pidsLimit";
@@ -94,7 +94,7 @@ describe.skipIf(!hasApiServer)("settings of kubelets and container engines on a 
     expect(cluster.hostFile(worker, "/etc/containers/storage.conf")).toContain('size = "8Gi"');
     await followed(() => remove("containerruntimeconfig", "pids"));
     expect(cluster.hostFile(worker, dropIn)).toBeUndefined();
-  }, 180_000);
+  }, 600_000);
 
   test("kubelets follow the config Node and the FeatureGate, without gates that they do not have [scenario-settings-4]", async () => {
     const config = (kind: string, spec: object) =>
@@ -104,5 +104,5 @@ describe.skipIf(!hasApiServer)("settings of kubelets and container engines on a 
     const gates = { featureSet: "CustomNoUpgrade", customNoUpgrade: { enabled: ["NodeLogQuery", "NoSuchGate"] } };
     await followed(() => apply(config("FeatureGate", gates)));
     expect([onMachine("featureGates.NodeLogQuery"), onMachine("featureGates.NoSuchGate")]).toEqual(["true", undefined]);
-  }, 180_000);
+  }, 600_000);
 });

@@ -21,7 +21,7 @@ export async function prepareServer(target: ApiTarget, namespaces: readonly stri
         return { served, status, text };
       },
       ({ served, text }) => served === 200 && text.includes(`"kind":"${kind}"`),
-      { seconds: 60 },
+      { seconds: 420 },
     );
   for (const name of namespaces) {
     const made = await api.post("/api/v1/namespaces", { apiVersion: "v1", kind: "Namespace", metadata: { name } });

@@ -123,7 +123,7 @@ describe("an update with drain and reboot", () => {
   let told: RollOut;
   beforeAll(async () => {
     told = await rollOut("/etc/test/reboot");
-  }, 120_000);
+  }, 600_000);
 
   test("writes no more to each object than its budget allows, and the target once [simulation-write-budget-3]", () => {
     for (const name of workers) {

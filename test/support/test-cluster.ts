@@ -36,7 +36,7 @@ function run(
       cwd: root,
       env: { ...process.env, ...options.env },
       stdio: "pipe",
-      timeout: options.timeoutMs ?? 60_000,
+      timeout: options.timeoutMs ?? 480_000,
     });
     let stdout = "";
     let stderr = "";
@@ -252,7 +252,7 @@ export class TestCluster {
     what: string,
     options: { readonly namespace?: string; readonly seconds?: number } = {},
   ): Promise<T> {
-    const seconds = options.seconds ?? 90;
+    const seconds = options.seconds ?? 300;
     const signal = AbortSignal.timeout(seconds * 1000);
     let last: T | undefined;
     while (!signal.aborted) {
@@ -303,7 +303,7 @@ export class TestCluster {
   }
 
   /** Waits until a pool has a target that differs from `before` and every machine has it and is in service. */
-  async untilRolledOut(pool: string, before: string, seconds = 120): Promise<string> {
+  async untilRolledOut(pool: string, before: string, seconds = 420): Promise<string> {
     const done = await this.until(
       MachineConfigPool,
       pool,

@@ -26,7 +26,7 @@ export async function untilSeen<T>(
   what: string,
   look: () => T | Promise<T>,
   isWanted: (seen: T) => boolean,
-  { seconds = 30, everyMs = 50 }: Patience = {},
+  { seconds = 180, everyMs = 50 }: Patience = {},
 ): Promise<T> {
   const end = systemClock.monotonic() + seconds * 1000;
   for (;;) {
