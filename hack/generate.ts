@@ -26,9 +26,9 @@ import { reconcileMeter, sectionFamilies } from "../src/controller/run-controlle
 import { commands } from "../src/cli/commands.ts";
 import { commandHelp } from "../src/cli/help.ts";
 import { version } from "../src/cli/version.ts";
-import { suiteImage } from "../src/cluster/host/pod-worker.ts";
+import { suiteImage } from "../src/standin/cluster/host/pod-worker.ts";
 import { kubernetesDeclarations } from "./kubernetes-declarations.ts";
-import { stockOsImage } from "../src/cluster/stock-os.ts";
+import { stockOsImage } from "../src/standin/cluster/stock-os.ts";
 import { hostDrivers } from "../src/host/drivers.ts";
 import { fieldRules, mergeOrder } from "../src/core/config/merge-fields.ts";
 import { fixUps, mergeRules, ruleNameOf } from "../src/ignition/merge-ignition.ts";

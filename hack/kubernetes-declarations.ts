@@ -1,5 +1,5 @@
-import { kubernetesTypes } from "../src/apiserver/schema/kinds/builtin-types.ts";
-import json from "../src/apiserver/schema/kinds/kubernetes-types.json" with { type: "json" };
+import { kubernetesTypes } from "../src/standin/apiserver/schema/kinds/builtin-types.ts";
+import json from "../src/standin/apiserver/schema/kinds/kubernetes-types.json" with { type: "json" };
 
 /** Types that `src/api/foreign/kubernetes.ts` names; what they use comes with them. */
 const roots = `

@@ -1,5 +1,5 @@
 /**
- * Writes `src/apiserver/schema/kinds/kubernetes-types.json`: the types of the built-in kinds, from the Go types and the
+ * Writes `src/standin/apiserver/schema/kinds/kubernetes-types.json`: the types of the built-in kinds, from the Go types and the
  * OpenAPI documents of the Kubernetes release that `hack/control-plane/go.mod` names. `make kubernetes-types` runs it; it needs
  * Go (to find the sources) and the modules that `hack/kubernetes build` has fetched. `--check` needs neither: it compares
  * the release in the file with the one in go.mod.
@@ -9,7 +9,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 const root = join(import.meta.dirname, "..");
-const output = join(root, "src/apiserver/schema/kinds/kubernetes-types.json");
+const output = join(root, "src/standin/apiserver/schema/kinds/kubernetes-types.json");
 
 /** Packages in the order in which a short name is looked for. */
 const packages = [

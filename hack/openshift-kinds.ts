@@ -1,6 +1,6 @@
 /**
  * Writes `src/api/kinds/controller-config-parts.ts`, the schemas of OpenShift's objects that a ControllerConfig holds,
- * and `src/cluster/openshift-kinds.json`: the definitions of OpenShift's kinds that a cluster of `mco up` has, for
+ * and `src/standin/cluster/openshift-kinds.json`: the definitions of OpenShift's kinds that a cluster of `mco up` has, for
  * people and for the controllers that read them. `make openshift-kinds OPENSHIFT_API=FOLDER` runs it with a clone of
  * openshift/api. Of each definition only the facts stay: names, scope, versions, the structural schema with its limits,
  * printer columns, and the rules in CEL, with messages of this suite.
@@ -10,7 +10,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse } from "yaml";
 
-const output = join(import.meta.dirname, "../src/cluster/openshift-kinds.json");
+const output = join(import.meta.dirname, "../src/standin/cluster/openshift-kinds.json");
 const partsOutput = join(import.meta.dirname, "../src/api/kinds/controller-config-parts.ts");
 /** With every feature: what a cluster has not switched on is not written. */
 const controllerConfig =

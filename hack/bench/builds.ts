@@ -7,8 +7,8 @@ import {
   names,
 } from "../../src/api/index.ts";
 import { hasBuildah, pushSecretName } from "../../src/cli/image-mode.ts";
-import { registryHost } from "../../src/cluster/cluster-registry.ts";
-import { addressesOf } from "../../src/cluster/layout.ts";
+import { registryHost } from "../../src/standin/cluster/cluster-registry.ts";
+import { addressesOf } from "../../src/standin/cluster/layout.ts";
 import { TestCluster, machineConfig } from "../../test/support/test-cluster.ts";
 import { type Summary, summary } from "./statistics.ts";
 import { stateOfBuild } from "../../src/core/config/build-phase.ts";

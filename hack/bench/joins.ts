@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { MachineConfigPool, ProvisioningToken, kubernetes, names } from "../../src/api/index.ts";
-import { addressesOf, ports } from "../../src/cluster/layout.ts";
+import { addressesOf, ports } from "../../src/standin/cluster/layout.ts";
 import { newToken } from "../../src/core/join/provisioning-token.ts";
 import { systemClock, systemRandom } from "../../src/ports/node/index.ts";
 import { TestCluster } from "../../test/support/test-cluster.ts";

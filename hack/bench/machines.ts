@@ -13,7 +13,7 @@ import { MachineConfig } from "../../src/api/kinds/machine-config.ts";
 import { mergePolicies } from "../../src/core/config/disruption-policy.ts";
 import { planNode } from "../../src/core/machine/plan-node.ts";
 import { imageTrees } from "../../src/cli/image-trees.ts";
-import { stockOsImage, writeStockOs } from "../../src/cluster/stock-os.ts";
+import { stockOsImage, writeStockOs } from "../../src/standin/cluster/stock-os.ts";
 import { documentStore } from "../../src/daemon/machine-documents.ts";
 import { observeHost } from "../../src/daemon/observe-host.ts";
 import { performStep } from "../../src/daemon/perform-step.ts";

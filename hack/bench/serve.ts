@@ -7,7 +7,7 @@ import type { ServerResponse } from "node:http";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { serveApiServer } from "../../src/apiserver/node/serve.ts";
+import { serveApiServer } from "../../src/standin/apiserver/node/serve.ts";
 import { silentLogger } from "../../src/ports/logger.ts";
 import { systemClock, systemRandom } from "../../src/ports/node/index.ts";
 

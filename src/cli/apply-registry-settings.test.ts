@@ -3,10 +3,10 @@ import { serverWithAdmin } from "../../test/support/server-with-admin.ts";
 import { type ConfigMap, type Secret, kubernetes } from "../api/foreign/kubernetes.ts";
 import { namespace, objects } from "../api/names.ts";
 import type { KubeObject } from "../api/schema/object.ts";
-import type { ClusterRegistry } from "../cluster/cluster-registry.ts";
+import type { ClusterRegistry } from "../standin/cluster/cluster-registry.ts";
 import type { Resource } from "../api/schema/object.ts";
 import { systemRandom } from "../ports/node/index.ts";
-import { hashRandomPassword } from "../registry/server/registry-users.ts";
+import { hashRandomPassword } from "../standin/registry/registry-users.ts";
 import { applyRegistrySettings } from "./apply-registry-settings.ts";
 import { pullSecretName, pushSecretName } from "./image-mode.ts";
 

@@ -1,12 +1,12 @@
 import { type ConfigMap, type Secret, kubernetes } from "../api/foreign/kubernetes.ts";
 import type { KubeObject } from "../api/schema/object.ts";
-import type { ClusterRegistry } from "../cluster/cluster-registry.ts";
-import { stockOsRepository } from "../cluster/stock-os.ts";
+import type { ClusterRegistry } from "../standin/cluster.ts";
+import { stockOsRepository } from "../standin/stock-os.ts";
 import { type KubeClient, updateObject } from "../kube/kube-client.ts";
 import { isConflict, isInvalid } from "../kube/kube-error.ts";
 import { readRegistrySecret } from "../os-builder/registry-secret.ts";
 import { credentialsFor, parseAuthFile, credentialScopeOf } from "../registry/auth-file.ts";
-import { type DeriveKey, type RegistryRight, passwordCheck } from "../registry/server/registry-users.ts";
+import { type DeriveKey, passwordCheck, type RegistryRight } from "../standin/registry.ts";
 import { imageModeManifests, imageRepository, pushSecretName } from "./image-mode.ts";
 
 /** How the settings of the registry are applied to a cluster that may have them. */

@@ -16,10 +16,10 @@ import {
   names,
 } from "../api/index.ts";
 import { openshift } from "../api/foreign/openshift.ts";
-import { openshiftKinds } from "../cluster/openshift-kinds.ts";
+import { openshiftKinds } from "../standin/cluster/openshift-kinds.ts";
 import { runController } from "../controller/run-controller.ts";
-import { createApiServer } from "../apiserver/server.ts";
-import { memoryStore } from "../apiserver/storage/memory-store.ts";
+import { createApiServer } from "../standin/apiserver/server.ts";
+import { memoryStore } from "../standin/apiserver/storage/memory-store.ts";
 import type { JournalEntry } from "../api/books/report-table.ts";
 import { lineOf } from "../core/books/journal.ts";
 import { createKubeClient } from "../kube/kube-client.ts";

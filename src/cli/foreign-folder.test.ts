@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { chown, mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { startTimeOf } from "../cluster/up.ts";
+import { startTimeOf } from "../standin/cluster/up.ts";
 import { systemFiles } from "../ports/node/index.ts";
 import { temporaryFolder } from "../../test/support/registry/pull-harness.ts";
 import { run as down } from "./commands/down.ts";

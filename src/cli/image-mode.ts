@@ -3,16 +3,16 @@ import { delimiter, join } from "node:path";
 import { McoError } from "../api/errors.ts";
 import { namespace, objects } from "../api/names.ts";
 import type { KubeObject } from "../api/schema/object.ts";
-import type { ClusterRegistry } from "../cluster/cluster-registry.ts";
-import type { Layout } from "../cluster/layout.ts";
+import type { ClusterRegistry } from "../standin/cluster.ts";
+import type { Layout } from "../standin/index.ts";
 import { buildConfigKeys } from "../core/build/build-settings.ts";
-import { packedStockOs, stockOsRepository } from "../cluster/stock-os.ts";
+import { packedStockOs, stockOsRepository } from "../standin/stock-os.ts";
 import { systemClock, systemRandom } from "../ports/node/index.ts";
 import { parseAuthFile } from "../registry/auth-file.ts";
 import { httpsWire } from "../registry/node/https-wire.ts";
 import { pushImage } from "../registry/push-image.ts";
 import { registryClient } from "../registry/registry-client.ts";
-import { refusePushesFile } from "../registry/server/registry-server.ts";
+import { refusePushesFile } from "../standin/registry.ts";
 
 export const pushSecretName = "image-mode-push";
 /** With it builds pull what they build on. */

@@ -5,7 +5,7 @@ import { mkdir, readFile, readdir, rm, stat, writeFile } from "node:fs/promises"
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import { imageTrees } from "./image-trees.ts";
-import { packedStockOs, stockOsImage, writeStockOs } from "../cluster/stock-os.ts";
+import { packedStockOs, stockOsImage, writeStockOs } from "../standin/cluster/stock-os.ts";
 import { directoryHost, directoryMachine, imagesInUse } from "../host/directory/directory-host.ts";
 import { systemClock, systemFiles, systemRandom } from "../ports/node/index.ts";
 import { parseAuthFile } from "../registry/auth-file.ts";

@@ -1,10 +1,10 @@
 import type { KubeObject } from "../api/schema/object.ts";
 import {
-  type CompiledPolicy,
   compileAdmissionPolicy,
+  type CompiledPolicy,
   policyRequest,
-} from "../apiserver/schema/validation/cel-policies.ts";
-import type { ResourceDefinition } from "../apiserver/schema/contract.ts";
+  type ResourceDefinition,
+} from "../standin/schemas.ts";
 import type { Problem } from "../ignition/problem.ts";
 import { objectPolicies } from "../operator/admission-policies.ts";
 

@@ -2,11 +2,14 @@ import { definedResources } from "../api/index.ts";
 import { openshift } from "../api/foreign/openshift.ts";
 import { ControllerConfig } from "../api/kinds/controller-config.ts";
 import { OSImageStream } from "../api/kinds/os-image-stream.ts";
-import { definitionsOf } from "../apiserver/schema/validation/custom-resource-definition.ts";
-import { compileSchema } from "../apiserver/schema/validation/structural.ts";
-import type { CompiledSchema, ResourceDefinition } from "../apiserver/schema/contract.ts";
+import {
+  type CompiledSchema,
+  compileSchema,
+  definitionsOf,
+  openshiftKinds,
+  type ResourceDefinition,
+} from "../standin/schemas.ts";
 import { registryKinds } from "../core/runtime/registry-objects.ts";
-import { openshiftKinds } from "../cluster/openshift-kinds.ts";
 import type { KubeObject } from "../api/schema/object.ts";
 import { problemsOfObject } from "../core/preview/object-rules.ts";
 import type { Problem } from "../ignition/problem.ts";

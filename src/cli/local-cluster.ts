@@ -1,5 +1,5 @@
 import { dirname, resolve } from "node:path";
-import { type Addresses, addressesOf, layoutOf, readRecord } from "../cluster/layout.ts";
+import { type Addresses, addressesOf, layoutOf, readRecord } from "../standin/index.ts";
 import type { Files } from "../ports/files.ts";
 
 /**

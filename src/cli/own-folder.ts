@@ -1,8 +1,7 @@
 import { realpathSync } from "node:fs";
 import { resolve } from "node:path";
 import { McoError } from "../api/errors.ts";
-import { type Layout, layoutOf } from "../cluster/layout.ts";
-import { refuseForeignFolder } from "../cluster/protect-folder.ts";
+import { type Layout, layoutOf, refuseForeignFolder } from "../standin/index.ts";
 import { systemFiles } from "../ports/node/index.ts";
 
 /**

@@ -34,7 +34,7 @@ export async function runThread({ name, data, parent }: NonNullable<ReturnType<t
       return runAdmissionPlanner(parent, connected?.kube, ports, signal);
     }
     default: {
-      const { readYamlInThread, yamlThread } = await import("../apiserver/node/yaml-threads.ts");
+      const { readYamlInThread, yamlThread } = await import("../standin/api-server.ts");
       if (name !== yamlThread) throw new Error(`bug: there is no thread ${name}`);
       return parent.send(readYamlInThread(data));
     }

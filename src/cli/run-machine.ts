@@ -1,17 +1,19 @@
 import { arch } from "node:os";
 import { McoError } from "../api/errors.ts";
 import { hostPaths, labels } from "../api/names.ts";
-import { registryHost } from "../cluster/cluster-registry.ts";
+import { registryHost } from "../standin/cluster.ts";
 import {
-  type EnterOptions,
   enterCluster,
+  type EnterOptions,
+  forgetInstallation,
+  type HostOptions,
+  installMachine,
   keepCertificates,
+  runHost,
   servingCertificate,
-} from "../cluster/host/enter-cluster.ts";
-import { forgetInstallation, installMachine } from "../cluster/host/install-machine.ts";
-import { type HostOptions, runHost } from "../cluster/host/run-host.ts";
-import { type Layout, addressesOf, ports as clusterPorts, readRecord } from "../cluster/layout.ts";
-import { stockKernelArguments, stockOsImage, stockOsImageAt, writeStockOs } from "../cluster/stock-os.ts";
+} from "../standin/machine.ts";
+import { addressesOf, type Layout, ports as clusterPorts, readRecord } from "../standin/index.ts";
+import { stockKernelArguments, stockOsImage, stockOsImageAt, writeStockOs } from "../standin/stock-os.ts";
 import { askMachine, serveControl } from "../host/directory/control.ts";
 import { directoryMachine } from "../host/directory/directory-host.ts";
 import { machineFiles } from "../host/directory/machine-files.ts";

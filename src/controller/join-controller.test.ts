@@ -1,7 +1,7 @@
 import { X509Certificate } from "node:crypto";
 import { onTestFinished, describe, expect, test } from "vitest";
 import { type TestCluster, skippableClock, startCluster } from "../../test/support/controllers-harness.ts";
-import type { UserInfo } from "../apiserver/schema/contract.ts";
+import type { UserInfo } from "../standin/apiserver/schema/contract.ts";
 import { type CertificateSigningRequest, kubernetes } from "../api/foreign/kubernetes.ts";
 import { openshift } from "../api/foreign/openshift.ts";
 import { ControllerConfig } from "../api/kinds/controller-config.ts";

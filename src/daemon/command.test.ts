@@ -4,7 +4,7 @@ import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { kubeconfigText } from "../cluster/credentials.ts";
+import { kubeconfigText } from "../standin/cluster/credentials.ts";
 import { testAuthority } from "../../test/support/test-pki.ts";
 
 const main = join(import.meta.dirname, "../cli/main.ts");

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { jsonPatch, mergePatch } from "../apiserver/schema/merge/patches.ts";
+import { jsonPatch, mergePatch } from "../standin/apiserver/schema/merge/patches.ts";
 import { hasPatch, itemPatch } from "./item-patch.ts";
 
 const object = {

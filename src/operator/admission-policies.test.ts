@@ -4,7 +4,7 @@ import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { MachineOSBuild } from "../api/kinds/machine-os-build.ts";
 import { annotations, labels, objects } from "../api/names.ts";
 import type { KubeObject } from "../api/schema/object.ts";
-import { compileAdmissionPolicy, policyRequest } from "../apiserver/schema/validation/cel-policies.ts";
+import { compileAdmissionPolicy, policyRequest } from "../standin/apiserver/schema/validation/cel-policies.ts";
 import {
   type ConfigUse,
   usesOfBuild,

@@ -7,7 +7,7 @@ import { type FeatureGate, openshift } from "../api/foreign/openshift.ts";
 import { KubeletConfig } from "../api/kinds/kubelet-config.ts";
 import { namespace, objects } from "../api/names.ts";
 import { conditionOf } from "../api/schema/object.ts";
-import { openshiftKinds } from "../cluster/openshift-kinds.ts";
+import { openshiftKinds } from "../standin/cluster/openshift-kinds.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
 import { suiteRights } from "./rights.ts";
 

@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test } from "vitest";
-import { createApiServer } from "../apiserver/server.ts";
-import { memoryStore } from "../apiserver/storage/memory-store.ts";
-import { sharedSecretKeys } from "../apiserver/access/service-account-tokens.ts";
+import { createApiServer } from "../standin/apiserver/server.ts";
+import { memoryStore } from "../standin/apiserver/storage/memory-store.ts";
+import { sharedSecretKeys } from "../standin/apiserver/access/service-account-tokens.ts";
 import { type ConfigMap, type Job, type Pod, type Secret, kubernetes } from "../api/foreign/kubernetes.ts";
 import { annotations, buildNamespace, labels, namespace } from "../api/names.ts";
 import { buildPaths, printOutcome, readBuildFile } from "../core/build/image-build.ts";

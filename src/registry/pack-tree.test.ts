@@ -1,6 +1,6 @@
 import { gunzipSync } from "node:zlib";
 import { expect, test } from "vitest";
-import { packedStockOs } from "../cluster/stock-os.ts";
+import { packedStockOs } from "../standin/cluster/stock-os.ts";
 import { packTree } from "./pack-tree.ts";
 import { type TarEntry, readTar } from "./tar.ts";
 

@@ -6,7 +6,7 @@ import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { imageTrees } from "../cli/image-trees.ts";
-import { packedStockOs } from "../cluster/stock-os.ts";
+import { packedStockOs } from "../standin/cluster/stock-os.ts";
 import { systemClock, systemRandom } from "../ports/node/index.ts";
 import { parseAuthFile } from "./auth-file.ts";
 import { httpsWire } from "./node/https-wire.ts";

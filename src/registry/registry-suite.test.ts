@@ -3,7 +3,7 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { packedStockOs } from "../cluster/stock-os.ts";
+import { packedStockOs } from "../standin/cluster/stock-os.ts";
 import { systemClock } from "../ports/node/index.ts";
 import { parseAuthFile } from "./auth-file.ts";
 import type { ImageStore } from "./image-store.ts";

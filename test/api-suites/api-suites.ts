@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { apiGates, apiGatesOf } from "../../src/api/feature-sets.ts";
 import { definedResources } from "../../src/api/index.ts";
-import { openshiftKinds } from "../../src/cluster/openshift-kinds.ts";
+import { openshiftKinds } from "../../src/standin/cluster/openshift-kinds.ts";
 import { Api, type ApiTarget } from "../contract/api-target.ts";
 import { agreement } from "./agreement.ts";
 import { playSuite } from "./play-suite.ts";

@@ -1,7 +1,7 @@
 import { test } from "vitest";
-import { sharedSecretKeys } from "../../src/apiserver/access/service-account-tokens.ts";
-import { createApiServer } from "../../src/apiserver/server.ts";
-import { memoryStore } from "../../src/apiserver/storage/memory-store.ts";
+import { sharedSecretKeys } from "../../src/standin/apiserver/access/service-account-tokens.ts";
+import { createApiServer } from "../../src/standin/apiserver/server.ts";
+import { memoryStore } from "../../src/standin/apiserver/storage/memory-store.ts";
 import { createKubeClient } from "../../src/kube/kube-client.ts";
 import type { HttpHandler } from "../../src/ports/http.ts";
 import { silentLogger } from "../../src/ports/logger.ts";

@@ -1,10 +1,10 @@
 import { systemClock, systemRandom } from "../../src/ports/node/index.ts";
 import { silentLogger } from "../../src/ports/logger.ts";
-import { memoryStore } from "../../src/apiserver/storage/memory-store.ts";
-import type { Peer } from "../../src/apiserver/access/authentication.ts";
-import { createApiServer, type ApiServer, type ApiServerOptions } from "../../src/apiserver/server.ts";
-import { httpsWebhookCaller } from "../../src/apiserver/node/webhook-caller.ts";
-import { sharedSecretKeys } from "../../src/apiserver/access/service-account-tokens.ts";
+import { memoryStore } from "../../src/standin/apiserver/storage/memory-store.ts";
+import type { Peer } from "../../src/standin/apiserver/access/authentication.ts";
+import { createApiServer, type ApiServer, type ApiServerOptions } from "../../src/standin/apiserver/server.ts";
+import { httpsWebhookCaller } from "../../src/standin/apiserver/node/webhook-caller.ts";
+import { sharedSecretKeys } from "../../src/standin/apiserver/access/service-account-tokens.ts";
 import { type ApiTarget, jsonLines, testUsers, type TestUser } from "./api-target.ts";
 
 /** The certificate authority for pods; nothing here uses it. */

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import { sqliteStore } from "../../src/apiserver/node/sqlite-store.ts";
+import { sqliteStore } from "../../src/standin/apiserver/node/sqlite-store.ts";
 
 interface Acknowledged {
   readonly revision: number;

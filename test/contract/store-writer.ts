@@ -1,6 +1,6 @@
 /** Writes to an SQLite store as fast as it can and prints the acknowledged revisions, until it is killed. */
 import { writeSync } from "node:fs";
-import { sqliteStore } from "../../src/apiserver/node/sqlite-store.ts";
+import { sqliteStore } from "../../src/standin/apiserver/node/sqlite-store.ts";
 
 const store = sqliteStore({ file: process.argv[2] ?? "" });
 for (let number = 0; ; number++) {

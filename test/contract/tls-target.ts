@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { silentLogger } from "../../src/ports/logger.ts";
 import { systemClock, systemRandom } from "../../src/ports/node/index.ts";
-import { type RunningApiServer, serveApiServer, type ServeOptions } from "../../src/apiserver/node/serve.ts";
+import { type RunningApiServer, serveApiServer, type ServeOptions } from "../../src/standin/apiserver/node/serve.ts";
 import { type ApiTarget, testUsers, type TestUser } from "./api-target.ts";
 import { httpsTarget } from "./https-target.ts";
 import { type Identity, type TestAuthority, testAuthority } from "../support/test-pki.ts";

@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
 import { build } from "esbuild";
-import { createApiServer } from "../../src/apiserver/server.ts";
-import { memoryStore } from "../../src/apiserver/storage/memory-store.ts";
+import { createApiServer } from "../../src/standin/apiserver/server.ts";
+import { memoryStore } from "../../src/standin/apiserver/storage/memory-store.ts";
 import {
   MachineConfig,
   MachineConfigNode,

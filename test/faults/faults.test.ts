@@ -3,10 +3,10 @@ import { openSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node
 import { request as httpsRequest } from "node:https";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { sqliteStore } from "../../src/apiserver/node/sqlite-store.ts";
+import { sqliteStore } from "../../src/standin/apiserver/node/sqlite-store.ts";
 import { MachineConfig, kubernetes, names } from "../../src/api/index.ts";
-import { writeKubeconfig } from "../../src/cluster/credentials.ts";
-import { addressesOf, layoutOf, ports } from "../../src/cluster/layout.ts";
+import { writeKubeconfig } from "../../src/standin/cluster/credentials.ts";
+import { addressesOf, layoutOf, ports } from "../../src/standin/cluster/layout.ts";
 import { type Authority, certificateAuthority, storedPair } from "../../src/kube/certificates.ts";
 import { serviceAccountFolder } from "../../src/kube/kubeconfig.ts";
 import { systemClock, systemFiles, systemRandom } from "../../src/ports/node/index.ts";

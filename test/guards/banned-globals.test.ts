@@ -8,7 +8,7 @@ const drivers = [
   "src/host/rpm-ostree/",
   "src/kube/node/",
   "src/registry/node/",
-  "src/apiserver/node/",
+  "src/standin/apiserver/node/",
   "src/cli/",
 ];
 

@@ -33,7 +33,7 @@ const driverFolders = [
   "src/host/memory/",
   "src/kube/node/",
   "src/registry/node/",
-  "src/apiserver/node/",
+  "src/standin/apiserver/node/",
 ];
 
 test("imports point down the layers, and components do not import each other [guards-imports-1]", () => {
@@ -73,7 +73,7 @@ test("the daemon imports neither certificate libraries nor the API server", () =
   expect(
     [...reached].filter(
       (path) =>
-        path.startsWith("src/apiserver/") ||
+        path.startsWith("src/standin/apiserver/") ||
         path === "@peculiar/x509" ||
         path === "reflect-metadata" ||
         path === "esbuild",

@@ -18,7 +18,7 @@ const rules: readonly Rule[] = [
       "lists of what tenants and kubelets make name what is kept of each object: a page of them may fill the memory",
     forbids: /\.list\(kubernetes\.(Pod|PodDisruptionBudget),(?!.*\bkeep:)/,
     // Commands, tests' parts and the one-machine cluster read what their user made.
-    except: ["src/cli/", "src/cluster/"],
+    except: ["src/cli/", "src/standin/cluster/"],
     finds: ["(await kube.list(kubernetes.Pod, { fieldSelector: `spec.nodeName=${name}` }, { signal })).items;"],
     leaves: ["await kube.list(kubernetes.Pod, { namespace }, { signal, keep: trimPod })"],
   },
@@ -56,7 +56,7 @@ const rules: readonly Rule[] = [
     forbids:
       /0xff_?ff && groups|replace\(\/\\\.\$\/, ""\)|\b(?:addresses|owners|servers)\.(?:includes|has)\((?:address|host|dns)\)/,
     // The embedded API server validates the text of an address, as Kubernetes does.
-    except: ["src/core/join/canonical-host.ts", "src/apiserver/"],
+    except: ["src/core/join/canonical-host.ts", "src/standin/apiserver/"],
     finds: [
       'export const comparableHost = (name: string): string => name.toLowerCase().replace(/\\.$/, "");',
       "if (mark === 0xff_ff && groups.slice(0, 5).every((group) => group === 0))",
@@ -68,7 +68,7 @@ const rules: readonly Rule[] = [
     title: "when a condition last changed its status, api/schema/conditions.ts decides",
     forbids: /status === .*\? \(?\w+\.lastTransitionTime|^\s*\? \(?\w+\.lastTransitionTime/,
     // The API server stands in for Kubernetes' own code.
-    except: ["src/apiserver/"],
+    except: ["src/standin/apiserver/"],
     finds: [
       "lastTransitionTime: old?.status === status ? old.lastTransitionTime : stamp,",
       "        ? (before.lastTransitionTime ?? timestamp(now))",
@@ -123,7 +123,7 @@ const rules: readonly Rule[] = [
     title: "JSON of which equal values have equal text, core/text/canonical-json.ts writes",
     forbids: /\$\{JSON\.stringify\(\w+\)\}:\$\{/,
     // The text of field sets is that of Go's encoder.
-    except: ["src/core/text/canonical-json.ts", "src/apiserver/schema/merge/field-sets.ts"],
+    except: ["src/core/text/canonical-json.ts", "src/standin/apiserver/schema/merge/field-sets.ts"],
     finds: ['return `{${keys.map((key) => `${JSON.stringify(key)}:${canonical(record[key])}`).join(",")}}`;'],
     leaves: ["canonicalJson({ apiGroup, version })"],
   },
@@ -133,8 +133,8 @@ const rules: readonly Rule[] = [
       /\b(?:message|reason|problem|remedy|headline|todo|next)\??\.(?:startsWith|endsWith|includes|match)\(|\.(?:test|exec)\((?:\w+\.)*(?:message|problem|remedy)\b/,
     except: [
       // Errors of Node, of libraries, of Kubernetes and of kubelets have no other values.
-      "src/apiserver/node/sqlite-store.ts",
-      "src/apiserver/schema/validation/cel.ts",
+      "src/standin/apiserver/node/sqlite-store.ts",
+      "src/standin/apiserver/schema/validation/cel.ts",
       "src/cli/manifests.ts",
       "src/core/build/build-failures.ts",
       "src/core/text/kubernetes-yaml.ts",

@@ -9,28 +9,31 @@ const joined =
   /`\$\{([\w.#?]*(?:[fF]older|[rR]oot|[dD]irectory|pki|logs|rendered|target|path))\}[^`\s]*\$\{[^`]*`|\bjoin\(\w*(?:[fF]older|[rR]oot|[dD]irectory)\b/g;
 
 /** The one place that makes host paths from what API objects say. */
-const places = "src/cluster/host/pod-places.ts";
+const places = "src/standin/cluster/host/pod-places.ts";
 
 /**
  * Joined paths of the one-machine cluster, and of what runs machines, that no API object has a part in, or that are the
  * machine's own and resolved before they are used; each with where its parts come from.
  */
 const own: Readonly<Record<string, readonly string[]>> = {
-  "src/cluster/bootstrap.ts": [
+  "src/standin/cluster/bootstrap.ts": [
     // Names of certificates and machines that the command line gives, within the process that starts the cluster.
     "`${layout.pki}/${name}.crt`",
     "`${layout.pki}/${name}.key`",
   ],
-  "src/cluster/credentials.ts": ["`${layout.pki}/host-${host.name}.kubeconfig`"],
-  "src/cluster/host/enter-cluster.ts": ["`${pki}/kubelet-${purpose}-pending.json`"],
+  "src/standin/cluster/credentials.ts": ["`${layout.pki}/host-${host.name}.kubeconfig`"],
+  "src/standin/cluster/host/enter-cluster.ts": ["`${pki}/kubelet-${purpose}-pending.json`"],
   // Names of machines, of the record.
-  "src/cluster/layout.ts": ["`${directory}/hosts/${name}`", "`${directory}#${attempt}`"],
+  "src/standin/cluster/layout.ts": ["`${directory}/hosts/${name}`", "`${directory}#${attempt}`"],
   // What lies in a folder.
-  "src/cluster/protect-folder.ts": ["`${path}/${name}`"],
+  "src/standin/cluster/protect-folder.ts": ["`${path}/${name}`"],
   // Parts of the suite's own image.
-  "src/cluster/stock-os.ts": ['`${folder}/${packedStockOs.manifest.digest.replace(":", "-")}`', "`${target}${path}`"],
+  "src/standin/cluster/stock-os.ts": [
+    '`${folder}/${packedStockOs.manifest.digest.replace(":", "-")}`',
+    "`${target}${path}`",
+  ],
   // Names of processes.
-  "src/cluster/up.ts": ["`${layout.logs}/${name}.log`"],
+  "src/standin/cluster/up.ts": ["`${layout.logs}/${name}.log`"],
   "src/cli/bundle.ts": ["join(folder"],
   // Keys of a Secret, as a pod's volume has them.
   "src/cli/flags.ts": ["`${machineTokens.folder}/${machineTokens.file}`"],
@@ -81,7 +84,7 @@ const own: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Folders whose code makes paths of the host. */
-const folders = ["src/cli/", "src/cluster/", "src/host/"] as const;
+const folders = ["src/cli/", "src/standin/cluster/", "src/host/"] as const;
 
 const joinedIn = (text: string): readonly string[] => [...new Set([...text.matchAll(joined)].map(([found]) => found))];
 
@@ -99,9 +102,9 @@ describe("paths of the host", () => {
   test("the folders of pods are given to that place alone [guards-pod-paths-2]", () => {
     const users = (word: RegExp) =>
       sourceFiles()
-        .filter(({ path, code }) => path.startsWith("src/cluster/") && path !== places && word.test(code))
+        .filter(({ path, code }) => path.startsWith("src/standin/cluster/") && path !== places && word.test(code))
         .map(({ path }) => path);
-    expect(users(/\bpodsFolder\b/)).toEqual(["src/cluster/host/run-host.ts"]);
+    expect(users(/\bpodsFolder\b/)).toEqual(["src/standin/cluster/host/run-host.ts"]);
   });
 
   test("only drivers of machines know where a machine's own files lie [guards-pod-paths-3]", () => {
@@ -114,7 +117,7 @@ describe("paths of the host", () => {
       "src/cli/run-machine.ts `${directory}/rootfs`",
       "src/cli/run-machine.ts `${directory}/rootfs`",
       // Deployments of which set-user-id bits are taken.
-      "src/cluster/up.ts `${layout.host(name)}/sysroot/deploy`",
+      "src/standin/cluster/up.ts `${layout.host(name)}/sysroot/deploy`",
     ]);
   });
 

@@ -21,8 +21,17 @@ const layouts: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ["metrics"],
     ["index.ts"],
   ],
-  "src/apiserver": [["schema"], ["storage"], ["http"], ["access"], ["admission"], ["requests"], ["."], ["node"]],
-  "src/apiserver/schema": [["."], ["merge"], ["validation"], ["kinds"]],
+  "src/standin/apiserver": [
+    ["schema"],
+    ["storage"],
+    ["http"],
+    ["access"],
+    ["admission"],
+    ["requests"],
+    ["."],
+    ["node"],
+  ],
+  "src/standin/apiserver/schema": [["."], ["merge"], ["validation"], ["kinds"]],
 };
 
 /** The room of a file: its folder below `base`; `.` for a file directly in `base`. */

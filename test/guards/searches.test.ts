@@ -14,7 +14,7 @@ const mostMs = 15;
 const whiteSpace = [" ", "\t", "\n", "\r\n", "\f", "\u00a0", "\u2028"];
 
 /** Searches of short texts alone: columns of a table, and words of a condition. */
-const ofShortTexts: readonly string[] = ["src/apiserver/schema/json-path.ts", "src/core/operator/health.ts"];
+const ofShortTexts: readonly string[] = ["src/standin/apiserver/schema/json-path.ts", "src/core/operator/health.ts"];
 
 /** Only such a pattern can go over a text more than once. */
 const repeats = /[*+]|,\}/;

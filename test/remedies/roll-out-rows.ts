@@ -15,7 +15,7 @@ import {
   objects,
 } from "../../src/api/names.ts";
 import { timestampOf } from "../../src/api/schema/object.ts";
-import { openshiftKinds } from "../../src/cluster/openshift-kinds.ts";
+import { openshiftKinds } from "../../src/standin/cluster/openshift-kinds.ts";
 import { type Harness, updatedPool } from "../support/control-plane-harness.ts";
 import { type Row, type State, type Step, byItself } from "./row.ts";
 

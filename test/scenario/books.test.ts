@@ -18,7 +18,7 @@ import {
 import type { Chapter } from "../../src/api/books/machine-state-chapter.ts";
 import { type Condition, conditionOf } from "../../src/api/schema/object.ts";
 import { version } from "../../src/cli/version.ts";
-import { pauseImage } from "../../src/cluster/host/pod-worker.ts";
+import { pauseImage } from "../../src/standin/cluster/host/pod-worker.ts";
 import { healthTypes, keepingTypes } from "../../src/core/operator/health.ts";
 import { appendLines, lineOf } from "../../src/core/books/journal.ts";
 import { stateMetrics } from "../../src/operator/manifests.ts";

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { MachineConfig, MachineConfigPool, type Node, kubernetes, names } from "../../src/api/index.ts";
 import { version } from "../../src/cli/version.ts";
-import { pauseImage } from "../../src/cluster/host/pod-worker.ts";
+import { pauseImage } from "../../src/standin/cluster/host/pod-worker.ts";
 import { TestCluster, annotation, hasApiServer, machineConfig } from "../support/test-cluster.ts";
 import { endScenario } from "../support/end-scenario.ts";
 

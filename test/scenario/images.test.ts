@@ -12,7 +12,7 @@ import {
 } from "../../src/api/index.ts";
 import { conditionOf } from "../../src/api/schema/object.ts";
 import { pushSecretName } from "../../src/cli/image-mode.ts";
-import { addressesOf, ports } from "../../src/cluster/layout.ts";
+import { addressesOf, ports } from "../../src/standin/cluster/layout.ts";
 import { shortImage } from "../../src/core/config/image-pair.ts";
 import { TestCluster, annotation, hasApiServer, hasKubectl, machineConfig } from "../support/test-cluster.ts";
 import { stateOfBuild } from "../../src/core/config/build-phase.ts";

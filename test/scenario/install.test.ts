@@ -13,7 +13,7 @@ import {
 } from "../../src/api/index.ts";
 import { type KubeObject, conditionOf } from "../../src/api/schema/object.ts";
 import { version } from "../../src/cli/version.ts";
-import { suiteImage } from "../../src/cluster/host/pod-worker.ts";
+import { suiteImage } from "../../src/standin/cluster/host/pod-worker.ts";
 import {
   admission,
   admissionService,

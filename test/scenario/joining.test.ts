@@ -15,7 +15,7 @@ import {
 } from "../../src/api/index.ts";
 import { conditionOf, timestampOf } from "../../src/api/schema/object.ts";
 import { pushSecretName } from "../../src/cli/image-mode.ts";
-import { addressesOf, ports } from "../../src/cluster/layout.ts";
+import { addressesOf, ports } from "../../src/standin/cluster/layout.ts";
 import { TestCluster, annotation, hasApiServer, machineConfig } from "../support/test-cluster.ts";
 import { endScenario } from "../support/end-scenario.ts";
 

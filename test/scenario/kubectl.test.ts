@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { MachineConfig, MachineConfigNode, MachineConfigPool, kubernetes, names } from "../../src/api/index.ts";
 import { version } from "../../src/cli/version.ts";
-import { pauseImage } from "../../src/cluster/host/pod-worker.ts";
+import { pauseImage } from "../../src/standin/cluster/host/pod-worker.ts";
 import type { ClusterForecast, NodeForecast } from "../../src/core/preview/plan-cluster.ts";
 import type { UnitModelState } from "../../src/host/unit-model.ts";
 import { lintConditions } from "../support/lint-conditions.ts";

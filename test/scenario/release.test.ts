@@ -13,7 +13,7 @@ import {
   names,
 } from "../../src/api/index.ts";
 import { version } from "../../src/cli/version.ts";
-import { packedStockOs } from "../../src/cluster/stock-os.ts";
+import { packedStockOs } from "../../src/standin/cluster/stock-os.ts";
 import { gzippedLayer } from "../support/registry/tar-builder.ts";
 import { type TestRegistry, startTestRegistry } from "../support/registry/test-registry.ts";
 import { TestCluster, annotation, hasApiServer, machineConfig } from "../support/test-cluster.ts";

@@ -10,7 +10,7 @@ import {
 } from "../../src/api/index.ts";
 import { conditionOf, timestampOf } from "../../src/api/schema/object.ts";
 import { version } from "../../src/cli/version.ts";
-import { pauseImage } from "../../src/cluster/host/pod-worker.ts";
+import { pauseImage } from "../../src/standin/cluster/host/pod-worker.ts";
 import { TestCluster, annotation, hasApiServer, machineConfig } from "../support/test-cluster.ts";
 import { endScenario } from "../support/end-scenario.ts";
 

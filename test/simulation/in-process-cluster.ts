@@ -1,5 +1,5 @@
-import { memoryStore } from "../../src/apiserver/storage/memory-store.ts";
-import { type ApiServer, createApiServer } from "../../src/apiserver/server.ts";
+import { memoryStore } from "../../src/standin/apiserver/storage/memory-store.ts";
+import { type ApiServer, createApiServer } from "../../src/standin/apiserver/server.ts";
 import { definedResources, kubernetes } from "../../src/api/index.ts";
 import { type KubeClient, createKubeClient } from "../../src/kube/kube-client.ts";
 import type { Clock } from "../../src/ports/clock.ts";

@@ -1,10 +1,10 @@
 import { X509Certificate } from "node:crypto";
 import "reflect-metadata";
 import * as x509 from "@peculiar/x509";
-import { memoryStore } from "../../src/apiserver/storage/memory-store.ts";
-import type { Store, StoredObject } from "../../src/apiserver/storage/store.ts";
-import { type ApiServer, createApiServer } from "../../src/apiserver/server.ts";
-import type { UserInfo } from "../../src/apiserver/schema/contract.ts";
+import { memoryStore } from "../../src/standin/apiserver/storage/memory-store.ts";
+import type { Store, StoredObject } from "../../src/standin/apiserver/storage/store.ts";
+import { type ApiServer, createApiServer } from "../../src/standin/apiserver/server.ts";
+import type { UserInfo } from "../../src/standin/apiserver/schema/contract.ts";
 import {
   ControllerConfig,
   JoinPlace,

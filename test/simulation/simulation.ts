@@ -1,5 +1,5 @@
-import { memoryStore } from "../../src/apiserver/storage/memory-store.ts";
-import { type ApiServer, createApiServer } from "../../src/apiserver/server.ts";
+import { memoryStore } from "../../src/standin/apiserver/storage/memory-store.ts";
+import { type ApiServer, createApiServer } from "../../src/standin/apiserver/server.ts";
 import {
   ControllerConfig,
   MachineConfig,

@@ -1,7 +1,7 @@
 import { mkdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { type BuildImageOptions, buildImage } from "../../src/build-image/build-image.ts";
-import { packStockOsWithShell, packedStockOs } from "../../src/cluster/stock-os.ts";
+import { packStockOsWithShell, packedStockOs } from "../../src/standin/cluster/stock-os.ts";
 import { renderContainerfile } from "../../src/core/build/build-containerfile.ts";
 import type { LayerEntry } from "../../src/core/config/image-content.ts";
 import { hostPaths } from "../../src/api/names.ts";

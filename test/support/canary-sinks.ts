@@ -5,7 +5,7 @@ import { request } from "node:https";
 import { join, relative } from "node:path";
 import { type Pod, definedResources, kubernetes, names } from "../../src/api/index.ts";
 import type { KubeObject, Resource } from "../../src/api/schema/object.ts";
-import { addressesOf, layoutOf, ports } from "../../src/cluster/layout.ts";
+import { addressesOf, layoutOf, ports } from "../../src/standin/cluster/layout.ts";
 import type { KubeClient } from "../../src/kube/kube-client.ts";
 import { KubeError } from "../../src/kube/kube-error.ts";
 import { admission, builderMetrics, configServerPorts, stateMetrics } from "../../src/operator/manifests.ts";

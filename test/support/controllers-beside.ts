@@ -1,5 +1,5 @@
-import type { ApiServer } from "../../src/apiserver/server.ts";
-import { runClusterControllers } from "../../src/cluster/controllers/run-cluster-controllers.ts";
+import type { ApiServer } from "../../src/standin/apiserver/server.ts";
+import { runClusterControllers } from "../../src/standin/cluster/controllers/run-cluster-controllers.ts";
 import { certificateAuthority } from "../../src/kube/certificates.ts";
 import { createEventRecorder } from "../../src/kube/event-recorder.ts";
 import { createKubeClient } from "../../src/kube/kube-client.ts";

@@ -1,14 +1,14 @@
 import { onTestFinished } from "vitest";
-import { createApiServer } from "../../src/apiserver/server.ts";
-import type { UserInfo } from "../../src/apiserver/schema/contract.ts";
-import { memoryStore } from "../../src/apiserver/storage/memory-store.ts";
-import { sharedSecretKeys } from "../../src/apiserver/access/service-account-tokens.ts";
+import { createApiServer } from "../../src/standin/apiserver/server.ts";
+import type { UserInfo } from "../../src/standin/apiserver/schema/contract.ts";
+import { memoryStore } from "../../src/standin/apiserver/storage/memory-store.ts";
+import { sharedSecretKeys } from "../../src/standin/apiserver/access/service-account-tokens.ts";
 import { type Node, type Pod, kubernetes } from "../../src/api/foreign/kubernetes.ts";
 import { type KubeObject, type Resource, conditionOf, keyOf } from "../../src/api/schema/object.ts";
 import {
   type ClusterControllersOptions,
   runClusterControllers,
-} from "../../src/cluster/controllers/run-cluster-controllers.ts";
+} from "../../src/standin/cluster/controllers/run-cluster-controllers.ts";
 import { createEventRecorder } from "../../src/kube/event-recorder.ts";
 import { type KubeClient, type Selection, createKubeClient } from "../../src/kube/kube-client.ts";
 import { WatchCache } from "../../src/kube/watch-cache.ts";

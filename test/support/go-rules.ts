@@ -1,4 +1,4 @@
-import type { Schema } from "../../src/apiserver/schema/contract.ts";
+import type { Schema } from "../../src/standin/apiserver/schema/contract.ts";
 import { askProgram, builtProgram } from "./go-programs.ts";
 
 /** A value, under a schema that has a rule for it; `old`: the value that it replaces. */
@@ -15,7 +15,7 @@ export type RuleVerdict = "definition" | "refused" | "accepted";
 export interface RuleAnswer {
   readonly verdict: RuleVerdict;
   readonly message?: string;
-  /** What the evaluation cost, in the units of src/apiserver/schema/validation/cel-cost.ts. */
+  /** What the evaluation cost, in the units of src/standin/apiserver/schema/validation/cel-cost.ts. */
   readonly cost: number;
 }
 

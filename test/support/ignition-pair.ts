@@ -11,7 +11,7 @@ import {
 } from "node:fs";
 import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
-import { stockOsImage, writeStockOs } from "../../src/cluster/stock-os.ts";
+import { stockOsImage, writeStockOs } from "../../src/standin/cluster/stock-os.ts";
 import { type DirectoryMachine, directoryMachine } from "../../src/host/directory/directory-host.ts";
 import { applyIgnition } from "../../src/host/ignition/apply-config.ts";
 import { fetchConfig } from "../../src/host/ignition/fetch-config.ts";

@@ -1,5 +1,5 @@
 import { MachineConfigPool, kubernetes, names } from "../../src/api/index.ts";
-import { openshiftKinds } from "../../src/cluster/openshift-kinds.ts";
+import { openshiftKinds } from "../../src/standin/cluster/openshift-kinds.ts";
 import { Harness } from "./control-plane-harness.ts";
 
 /** A cluster with OpenShift's kinds, whose controllers run; the pools master and worker are built in, and infra is not. */

@@ -1,7 +1,7 @@
 import { onTestFinished } from "vitest";
-import { memoryStore } from "../../src/apiserver/storage/memory-store.ts";
-import { sharedSecretKeys } from "../../src/apiserver/access/service-account-tokens.ts";
-import { createApiServer } from "../../src/apiserver/server.ts";
+import { memoryStore } from "../../src/standin/apiserver/storage/memory-store.ts";
+import { sharedSecretKeys } from "../../src/standin/apiserver/access/service-account-tokens.ts";
+import { createApiServer } from "../../src/standin/apiserver/server.ts";
 import { definedResources } from "../../src/api/index.ts";
 import { kubernetes } from "../../src/api/foreign/kubernetes.ts";
 import { MachineConfigPool } from "../../src/api/kinds/machine-config-pool.ts";

@@ -1,9 +1,9 @@
 import { Agent, request as httpsRequest } from "node:https";
 import type { TLSSocket } from "node:tls";
 import { onTestFinished } from "vitest";
-import { memoryStore } from "../../src/apiserver/storage/memory-store.ts";
-import { createApiServer } from "../../src/apiserver/server.ts";
-import { sharedSecretKeys } from "../../src/apiserver/access/service-account-tokens.ts";
+import { memoryStore } from "../../src/standin/apiserver/storage/memory-store.ts";
+import { createApiServer } from "../../src/standin/apiserver/server.ts";
+import { sharedSecretKeys } from "../../src/standin/apiserver/access/service-account-tokens.ts";
 import { ControllerConfig } from "../../src/api/kinds/controller-config.ts";
 import { definedResources, kubernetes } from "../../src/api/index.ts";
 import { MachineConfig } from "../../src/api/kinds/machine-config.ts";

@@ -1,6 +1,6 @@
-import { sharedSecretKeys } from "../../src/apiserver/access/service-account-tokens.ts";
-import { type ApiServer, createApiServer } from "../../src/apiserver/server.ts";
-import { memoryStore } from "../../src/apiserver/storage/memory-store.ts";
+import { sharedSecretKeys } from "../../src/standin/apiserver/access/service-account-tokens.ts";
+import { type ApiServer, createApiServer } from "../../src/standin/apiserver/server.ts";
+import { memoryStore } from "../../src/standin/apiserver/storage/memory-store.ts";
 import { type KubeClient, createKubeClient } from "../../src/kube/kube-client.ts";
 import { silentLogger } from "../../src/ports/logger.ts";
 import { systemClock, systemRandom } from "../../src/ports/node/index.ts";

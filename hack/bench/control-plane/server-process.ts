@@ -6,11 +6,11 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { listen } from "../../../src/apiserver/node/listener.ts";
-import { memoryStore } from "../../../src/apiserver/storage/memory-store.ts";
-import { pemTokenKeys } from "../../../src/apiserver/node/token-keys.ts";
-import { createApiServer } from "../../../src/apiserver/server.ts";
-import { roomIn } from "../../../src/apiserver/storage/room.ts";
+import { listen } from "../../../src/standin/apiserver/node/listener.ts";
+import { memoryStore } from "../../../src/standin/apiserver/storage/memory-store.ts";
+import { pemTokenKeys } from "../../../src/standin/apiserver/node/token-keys.ts";
+import { createApiServer } from "../../../src/standin/apiserver/server.ts";
+import { roomIn } from "../../../src/standin/apiserver/storage/room.ts";
 import { silentLogger } from "../../../src/ports/logger.ts";
 import { systemClock, systemRandom } from "../../../src/ports/node/index.ts";
 import { type Counts, requestCounter } from "./count-requests.ts";

@@ -1,5 +1,5 @@
-import { addressesOf, layoutOf, ports, readRecord } from "../../cluster/layout.ts";
-import { serveApiServer } from "../../apiserver/node/serve.ts";
+import { addressesOf, layoutOf, ports, readRecord } from "../../standin/index.ts";
+import { serveApiServer } from "../../standin/api-server.ts";
 import { systemFiles, workerThreads } from "../../ports/node/index.ts";
 import { readArguments, usageError } from "../arguments.ts";
 import { flags } from "../flags.ts";

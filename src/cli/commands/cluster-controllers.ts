@@ -1,8 +1,8 @@
-import { layoutOf } from "../../cluster/layout.ts";
-import { runClusterControllers } from "../../cluster/controllers/run-cluster-controllers.ts";
+import { layoutOf } from "../../standin/index.ts";
+import { runClusterControllers } from "../../standin/cluster-controllers.ts";
 import { systemFiles } from "../../ports/node/index.ts";
 import { certificateAuthority } from "../../kube/certificates.ts";
-import { clusterAuthority, clusterAuthorityPair } from "../../cluster/credentials.ts";
+import { clusterAuthority, clusterAuthorityPair } from "../../standin/cluster.ts";
 import { readArguments, usageError } from "../arguments.ts";
 import { flags } from "../flags.ts";
 import { runComponent } from "../run-process.ts";

@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
-import { layoutOf } from "../../cluster/layout.ts";
-import { runningCluster, startTimeOf } from "../../cluster/up.ts";
+import { layoutOf } from "../../standin/index.ts";
+import { runningCluster, startTimeOf } from "../../standin/cluster.ts";
 import { systemClock, systemFiles } from "../../ports/node/index.ts";
 import { readArguments } from "../arguments.ts";
 import { flags } from "../flags.ts";

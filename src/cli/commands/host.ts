@@ -1,8 +1,8 @@
 import { resolve } from "node:path";
 import { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
-import { type HostRecord, type Layout, addressesOf, layoutOf } from "../../cluster/layout.ts";
-import { installedBy } from "../../cluster/host/install-machine.ts";
-import { runningCluster } from "../../cluster/up.ts";
+import { addressesOf, type HostRecord, type Layout, layoutOf } from "../../standin/index.ts";
+import { installedBy } from "../../standin/machine.ts";
+import { runningCluster } from "../../standin/cluster.ts";
 import { McoError } from "../../api/errors.ts";
 import { askMachine } from "../../host/directory/control.ts";
 import { isNotFound } from "../../kube/kube-error.ts";

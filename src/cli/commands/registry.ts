@@ -1,10 +1,6 @@
-import { addressesOf, layoutOf, ports, readRecord } from "../../cluster/layout.ts";
+import { addressesOf, layoutOf, ports, readRecord } from "../../standin/index.ts";
 import { systemFiles } from "../../ports/node/index.ts";
-import { blobFolder } from "../../registry/node/blob-folder.ts";
-import { deriveKey } from "../../registry/node/derive-key.ts";
-import { listenRegistry } from "../../registry/node/registry-listener.ts";
-import { registryServer } from "../../registry/server/registry-server.ts";
-import { readUsers } from "../../registry/server/registry-users.ts";
+import { blobFolder, deriveKey, listenRegistry, readUsers, registryServer } from "../../standin/registry.ts";
 import { readArguments, usageError } from "../arguments.ts";
 import { flags } from "../flags.ts";
 import { runProcess } from "../run-process.ts";

@@ -1,4 +1,4 @@
-import { ports } from "../../cluster/layout.ts";
+import { ports } from "../../standin/index.ts";
 import type { ClusterStatus } from "../../core/preview/cluster-status.ts";
 import { systemFiles } from "../../ports/node/index.ts";
 import { readArguments } from "../arguments.ts";

@@ -5,20 +5,24 @@ import { resolve } from "node:path";
 import { McoError } from "../../api/errors.ts";
 import { kubernetes } from "../../api/foreign/kubernetes.ts";
 import { type KubeObject, conditionOf } from "../../api/schema/object.ts";
-import { type ApiServerKind, type Layout, addressesOf, layoutOf, readRecord } from "../../cluster/layout.ts";
-import { issuePointer } from "../../cluster/issue-pointer.ts";
-import { registerMachine } from "../../cluster/machine-node.ts";
+import { addressesOf, type ApiServerKind, type Layout, layoutOf, readRecord } from "../../standin/index.ts";
+import {
+  issuePointer,
+  registerMachine,
+  registryHost,
+  runCluster,
+  runningCluster,
+  suiteImage,
+  type UpOptions,
+} from "../../standin/cluster.ts";
 import { installManifests } from "../../operator/install-manifests.ts";
-import { registryHost } from "../../cluster/cluster-registry.ts";
-import { openshiftKinds } from "../../cluster/openshift-kinds.ts";
-import { stockOsImage, stockOsImageAt } from "../../cluster/stock-os.ts";
-import { suiteImage } from "../../cluster/host/pod-worker.ts";
-import { type UpOptions, runCluster, runningCluster } from "../../cluster/up.ts";
+import { openshiftKinds } from "../../standin/schemas.ts";
+import { stockOsImage, stockOsImageAt } from "../../standin/stock-os.ts";
 import { type ClusterStatus, allPoolsUpdated } from "../../core/preview/cluster-status.ts";
 import { clearSetId } from "../../host/directory/clear-set-id.ts";
 import { serveControl } from "../../host/directory/control.ts";
 import { forward, systemClock, systemFiles, systemProcesses } from "../../ports/node/index.ts";
-import { deriveKey } from "../../registry/node/derive-key.ts";
+import { deriveKey } from "../../standin/registry.ts";
 import { applyRegistrySettings } from "../apply-registry-settings.ts";
 import { applyWholeManifest, readManifests, resourcesServed } from "../manifests.ts";
 import type { KubeClient } from "../../kube/kube-client.ts";

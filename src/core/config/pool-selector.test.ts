@@ -1,7 +1,10 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { LabelSelector } from "../../api/schema/object.ts";
-import { labelValueProblems, qualifiedNameProblems } from "../../apiserver/schema/validation/object-validation.ts";
+import {
+  labelValueProblems,
+  qualifiedNameProblems,
+} from "../../standin/apiserver/schema/validation/object-validation.ts";
 import { poolSelects, selectorProblem } from "./pool-selector.ts";
 
 const infra = "node-role.kubernetes.io/infra";

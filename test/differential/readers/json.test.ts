@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { bodyObject, duplicateFields } from "../../../src/apiserver/http/request-body.ts";
-import { Refusal } from "../../../src/apiserver/schema/status.ts";
+import { bodyObject, duplicateFields } from "../../../src/standin/apiserver/http/request-body.ts";
+import { Refusal } from "../../../src/standin/apiserver/schema/status.ts";
 import { repeatedField } from "../../../src/core/text/repeated-field.ts";
 import type { HttpRequest } from "../../../src/ports/http.ts";
 import { type GoReaders, goReadersProgram, startGoReaders } from "../../support/go-readers.ts";

@@ -1,4 +1,4 @@
-import type { Schema } from "../../../src/apiserver/schema/contract.ts";
+import type { Schema } from "../../../src/standin/apiserver/schema/contract.ts";
 import type { RuleVerdict } from "../../support/go-rules.ts";
 
 interface RuleCase {

@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import type { Schema } from "../../../src/apiserver/schema/contract.ts";
+import type { Schema } from "../../../src/standin/apiserver/schema/contract.ts";
 import type { RuledValue } from "../../support/go-rules.ts";
 import { schemas } from "./rule-cases.ts";
 

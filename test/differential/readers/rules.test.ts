@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { Schema } from "../../../src/apiserver/schema/contract.ts";
-import { objectLimit } from "../../../src/apiserver/schema/validation/cel-cost.ts";
-import { compileRules, ruleProblems } from "../../../src/apiserver/schema/validation/cel.ts";
+import type { Schema } from "../../../src/standin/apiserver/schema/contract.ts";
+import { objectLimit } from "../../../src/standin/apiserver/schema/validation/cel-cost.ts";
+import { compileRules, ruleProblems } from "../../../src/standin/apiserver/schema/validation/cel.ts";
 import { askRules, goRulesProgram, type RuleAnswer, type RuledValue } from "../../support/go-rules.ts";
 import { rules } from "./rule-cases.ts";
 import { ruledValues } from "./rule-expressions.ts";

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { parseText } from "../../../src/apiserver/http/request-body.ts";
-import { Refusal } from "../../../src/apiserver/schema/status.ts";
+import { parseText } from "../../../src/standin/apiserver/http/request-body.ts";
+import { Refusal } from "../../../src/standin/apiserver/schema/status.ts";
 import { McoError } from "../../../src/api/errors.ts";
 import { readJsonOfYaml } from "../../../src/core/text/json-as-yaml.ts";
 import { parseDocuments } from "../../../src/cli/manifests.ts";

@@ -3,9 +3,9 @@ import { mkdirSync, mkdtempSync, openSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { kubernetesFolder } from "../../../src/cli/kubernetes-binaries.ts";
-import { clusterCredentials } from "../../../src/cluster/credentials.ts";
-import { kubernetesProcesses } from "../../../src/cluster/kubernetes-processes.ts";
-import { addressesOf, layoutOf, networkFor } from "../../../src/cluster/layout.ts";
+import { clusterCredentials } from "../../../src/standin/cluster/credentials.ts";
+import { kubernetesProcesses } from "../../../src/standin/cluster/kubernetes-processes.ts";
+import { addressesOf, layoutOf, networkFor } from "../../../src/standin/cluster/layout.ts";
 import { systemClock, systemFiles, systemRandom } from "../../../src/ports/node/index.ts";
 import { type ControlPlaneAddress, kubernetesTarget } from "./control-plane.ts";
 

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { kubernetesFolder, missingPrograms } from "../../../src/cli/kubernetes-binaries.ts";
-import { addressesOf, type ClusterRecord, ports } from "../../../src/cluster/layout.ts";
+import { addressesOf, type ClusterRecord, ports } from "../../../src/standin/cluster/layout.ts";
 import { type Authority, certificateAuthority } from "../../../src/kube/certificates.ts";
 import { systemClock, systemRandom } from "../../../src/ports/node/index.ts";
 import { type ApiTarget, testUsers, type TestUser } from "../../contract/api-target.ts";

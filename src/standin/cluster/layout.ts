@@ -1,0 +1,124 @@
+import type { Files } from "../../ports/files.ts";
+
+/** Paths and process names of a one-machine cluster. */
+export interface Layout {
+  readonly directory: string;
+  readonly kubeconfig: string;
+  readonly record: string;
+  readonly store: string;
+  readonly pki: string;
+  /** PEM: authorities that pods trust, as ConfigMap `kube-root-ca.crt`. */
+  readonly trustedAuthorities: string;
+  readonly bundle: string;
+  readonly logs: string;
+  readonly osImages: string;
+  /** The contents of the cluster's registry, if it has one. */
+  readonly registry: string;
+  /** Inputs, results and journal of the bootstrap. */
+  readonly bootstrap: string;
+  /** The folders of all hosts. */
+  readonly hosts: string;
+  host(name: string): string;
+}
+
+export function layoutOf(directory: string): Layout {
+  return {
+    directory,
+    kubeconfig: `${directory}/kubeconfig`,
+    record: `${directory}/cluster.json`,
+    store: `${directory}/store.db`,
+    pki: `${directory}/pki`,
+    trustedAuthorities: `${directory}/pki/ca.crt`,
+    bundle: `${directory}/bin/mco.mjs`,
+    logs: `${directory}/logs`,
+    osImages: `${directory}/os`,
+    registry: `${directory}/registry`,
+    bootstrap: `${directory}/bootstrap`,
+    hosts: `${directory}/hosts`,
+    host: (name) => `${directory}/hosts/${name}`,
+  };
+}
+
+/** Each cluster has a /24 of the loopback range to itself, so that well-known ports never clash. */
+export interface Addresses {
+  /** `127.a.b`. */
+  readonly network: string;
+  readonly apiServer: string;
+  readonly registry: string;
+  readonly configServer: string;
+  /** The bootstrap server, before there is a config server. */
+  readonly bootstrap: string;
+  host(index: number): string;
+}
+
+export const ports = {
+  apiServer: 6443,
+  registry: 5000,
+  registryProcess: 5001,
+  configServer: 22623,
+  kubelet: 10250,
+} as const;
+
+export function addressesOf(network: string): Addresses {
+  return {
+    network,
+    apiServer: `${network}.1`,
+    registry: `${network}.2`,
+    configServer: `${network}.3`,
+    bootstrap: `${network}.4`,
+    host: (index) => `${network}.${10 + index}`,
+  };
+}
+
+/** The n-th choice of network for a directory: spread by a hash, never 127.0.x, where other programs live. */
+export function networkFor(directory: string, attempt: number): string {
+  let hash = 2166136261;
+  for (const character of `${directory}#${attempt}`) hash = Math.imul(hash ^ character.charCodeAt(0), 16777619) >>> 0;
+  return `127.${1 + (hash % 254)}.${(hash >>> 8) % 256}`;
+}
+
+/** Our own API server and controllers, or Kubernetes' own programs. */
+export type ApiServerKind = "embedded" | "kubernetes";
+
+/** The content of `cluster.json`: enough to find and end the cluster, and no secrets. */
+export interface ClusterRecord {
+  readonly v: 1;
+  readonly version: string;
+  /** The API server program; absent in records of 0.1.0, which had only the embedded server. */
+  readonly apiServer?: ApiServerKind;
+  readonly network: string;
+  /** The cluster has its own registry, and its machines boot the stock OS from there. */
+  readonly registry?: true;
+  /**
+   * `running`: the machines of the control plane do not all have their first configuration yet, or the bootstrap's
+   * journal is not in the cluster; absent: the cluster was not bootstrapped.
+   */
+  readonly bootstrap?: "running" | "done";
+  /** No image is unpacked with set-user-ID files; absent in records of releases that did so. */
+  readonly withoutSetId?: true;
+  /** The supervisor; `startTime` distinguishes it from another process that reuses its id. */
+  readonly supervisor: { readonly pid: number; readonly startTime: string };
+  readonly processes: readonly { readonly name: string; readonly pid: number; readonly startTime: string }[];
+  readonly hosts: readonly HostRecord[];
+  /** What the last start put back of the user's changes, each as a sentence; absent: nothing. */
+  readonly notices?: readonly string[];
+}
+
+/** The record of a folder, whether its cluster runs or not. */
+export async function readRecord(files: Pick<Files, "readText">, layout: Layout): Promise<ClusterRecord | undefined> {
+  const text = await files.readText(layout.record);
+  return text === undefined ? undefined : (JSON.parse(text) as ClusterRecord);
+}
+
+export interface HostRecord {
+  readonly name: string;
+  readonly pool: string;
+  readonly index: number;
+  /** It began empty, with a pointer to the config server alone; the others were born with credentials and a Node. */
+  readonly joins?: true;
+  /** It has its first configuration from the bootstrap server. */
+  readonly bootstraps?: true;
+}
+
+/** Common name under which the API server asks kubelets for logs. */
+export const kubeletClientName = "kube-apiserver-kubelet-client";

@@ -1,0 +1,12 @@
+/** The folder of a one-machine cluster: where everything lies, and what it records about itself. */
+export {
+  type Addresses,
+  addressesOf,
+  type ApiServerKind,
+  type HostRecord,
+  type Layout,
+  layoutOf,
+  ports,
+  readRecord,
+} from "./cluster/layout.ts";
+export { refuseForeignFolder } from "./cluster/protect-folder.ts";
