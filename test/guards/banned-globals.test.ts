@@ -9,6 +9,7 @@ const drivers = [
   "src/kube/node/",
   "src/registry/node/",
   "src/standin/apiserver/node/",
+  "src/standin/registry/node/",
   "src/cli/",
 ];
 

@@ -2,9 +2,12 @@ import { expect, test } from "vitest";
 import { layerOf, sourceFiles } from "./source-files.ts";
 
 const inner = ["api", "ignition", "core", "ports"];
-const outside = [...inner, "kube", "host", "registry", "apiserver"];
+const outside = [...inner, "kube", "host", "registry"];
 
-/** Which layer may import which: imports point down the layers, and neither drivers nor processes know each other. */
+/**
+ * Which layer may import which: imports point down the layers, and neither drivers nor processes know each other. The
+ * doors of the stand-in, the files directly in its folder, are the layer `standin`; its rooms are layers of their own.
+ */
 const mayImport: Readonly<Record<string, readonly string[]>> = {
   api: [],
   ignition: ["api"],
@@ -13,7 +16,6 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   kube: inner,
   host: inner,
   registry: inner,
-  apiserver: inner,
   operator: outside,
   controller: outside,
   daemon: outside,
@@ -21,8 +23,11 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   "os-builder": outside,
   "build-image": outside,
   server: outside,
-  cluster: outside,
-  cli: [...outside, "operator", "controller", "daemon", "state", "os-builder", "build-image", "server", "cluster"],
+  "standin/apiserver": inner,
+  "standin/registry": [...inner, "registry"],
+  "standin/cluster": [...outside, "standin/apiserver", "standin/registry"],
+  standin: ["standin/apiserver", "standin/registry", "standin/cluster"],
+  cli: [...outside, "operator", "controller", "daemon", "state", "os-builder", "build-image", "server", "standin"],
 };
 
 /** Folders that hold drivers: only the composition root and their own layer may name them. */
@@ -34,6 +39,7 @@ const driverFolders = [
   "src/kube/node/",
   "src/registry/node/",
   "src/standin/apiserver/node/",
+  "src/standin/registry/node/",
 ];
 
 test("imports point down the layers, and components do not import each other [guards-imports-1]", () => {
@@ -50,11 +56,22 @@ test("imports point down the layers, and components do not import each other [gu
   expect(offences).toEqual([]);
 });
 
+/** The composition root, and the doors through which it reaches those of the stand-in. */
+const choosing = ["cli", "standin"];
+
+test("the doors of the stand-in hold nothing of their own [guards-imports-3]", () => {
+  const doors = sourceFiles().filter(({ path }) => layerOf(path) === "standin");
+  expect(doors.length).toBeGreaterThan(0);
+  const withoutExports = ({ code }: { readonly code: string }) =>
+    code.replaceAll(/^export (?:type )?\{[^}]*\} from *;?\s*;/gm, "").trim();
+  expect(doors.filter((door) => withoutExports(door) !== "").map(({ path }) => path)).toEqual([]);
+});
+
 test("only the composition root chooses drivers", () => {
   const offences = sourceFiles().flatMap((file) =>
     file.imports
       .filter(({ resolved }) => driverFolders.some((folder) => resolved.startsWith(folder)))
-      .filter(({ resolved }) => layerOf(file.path) !== "cli" && layerOf(file.path) !== layerOf(resolved))
+      .filter(({ resolved }) => !choosing.includes(layerOf(file.path)) && layerOf(file.path) !== layerOf(resolved))
       .map(({ resolved }) => `${file.path} names the driver ${resolved}`),
   );
   expect(offences).toEqual([]);

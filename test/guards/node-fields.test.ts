@@ -159,7 +159,7 @@ describe("fields of Nodes that components read", () => {
  * What is no part of a component with more rights than one machine has: what people run, the parts of the one-machine cluster,
  * the daemon, which reads its own Node, and the definition of the kind. A component may call a function of any other folder.
  */
-const elsewhere = /^src\/(cli|cluster|daemon|apiserver|console)\/|^src\/api\/foreign\//;
+const elsewhere = /^src\/(cli|standin|daemon|console)\/|^src\/api\/foreign\//;
 
 /** A use of the kind that reads no Node from the API server, or reads it by the table. */
 const reads: readonly RegExp[] = [

@@ -21,6 +21,7 @@ const layouts: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ["metrics"],
     ["index.ts"],
   ],
+  "src/standin": [["apiserver", "registry"], ["cluster"], ["."]],
   "src/standin/apiserver": [
     ["schema"],
     ["storage"],

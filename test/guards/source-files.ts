@@ -42,5 +42,8 @@ export function sourceFiles(): readonly SourceFile[] {
     });
 }
 
-/** Top folder below src. */
-export const layerOf = (path: string): string => path.split("/")[1] ?? "";
+/** Top folder below src; in the stand-in, with its room. */
+export function layerOf(path: string): string {
+  const [, layer = "", room = "", ...rest] = path.split("/");
+  return layer === "standin" && rest.length > 0 ? `${layer}/${room}` : layer;
+}
