@@ -7,7 +7,7 @@ import {
   definedResources,
   kubernetes,
 } from "../api/index.ts";
-import { annotations, labels, namespace } from "../api/names.ts";
+import { annotations, buildNamespace, labels, namespace } from "../api/names.ts";
 import type { KubeObject, Resource } from "../api/schema/object.ts";
 import { encodeDataUrl } from "../ignition/data-url.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
@@ -283,6 +283,70 @@ describe("mco build", () => {
     expect(text).toContain("push: the registry refuses the image: quota exceeded\n413 quota exceeded\nMake room");
     expect(complaints).toContain("worker-1 has no pod any more");
     expect((await ask(kube, "logs", "other")).complaints).toContain('neither a MachineOSBuild nor a pool "other"');
+  });
+
+  test("logs of a build are those of its pod's containers, in their order, and of no other pod [cli-build-commands-11]", async () => {
+    const kube = await cluster(pool(), config(), build("worker-1", "Building", "Building"));
+    await kube.create(kubernetes.Namespace, {
+      apiVersion: "v1",
+      kind: "Namespace",
+      metadata: { name: buildNamespace },
+    });
+    const container = (name: string) => ({ name, image: "registry.example.com/mco" });
+    const begun = (name: string) => ({
+      ...container(name),
+      imageID: "",
+      ready: false,
+      restartCount: 0,
+      state: { running: {} },
+    });
+    const create = async (name: string, at: string, job?: string) => {
+      await kube.create(kubernetes.Pod, {
+        apiVersion: "v1",
+        kind: "Pod",
+        metadata: {
+          name,
+          namespace: at,
+          labels: { [labels.machineOSBuild]: "worker-1" },
+          ...(job === undefined
+            ? {}
+            : { ownerReferences: [{ apiVersion: "batch/v1", kind: "Job", name: job, uid: "1", controller: true }] }),
+        },
+        spec: { initContainers: [container("image-build")], containers: [container("image-push")] },
+      } as never);
+      await kube.patch(
+        kubernetes.Pod,
+        { name, namespace: at },
+        {
+          type: "merge",
+          body: { status: { initContainerStatuses: [begun("image-build")], containerStatuses: [begun("image-push")] } },
+        } as never,
+        { subresource: "status" },
+      );
+    };
+    const asked: string[] = [];
+    const lines = async function* (target: string) {
+      asked.push(target);
+      yield* target.includes("image-build") ? ["first", "second"] : ["third"];
+    };
+    const withLogs = new Proxy(kube, {
+      get(of, name) {
+        if (name === "lines") return lines;
+        const value: unknown = Reflect.get(of, name, of);
+        return typeof value === "function" ? (value.bind(of) as unknown) : value;
+      },
+    });
+    await create("mirror", namespace, "build-worker-1-1");
+    await create("other", buildNamespace);
+    await create("another", buildNamespace, "build-worker-12-1");
+    expect((await ask(withLogs, "logs", "worker")).complaints).toContain("worker-1 has no pod");
+    await create("its-own", buildNamespace, "build-worker-1-1");
+    expect(await ask(withLogs, "logs", "worker")).toMatchObject({ code: 0, text: "first\nsecond\nthird\n" });
+    expect((await ask(withLogs, "logs", "worker", { tail: 2 })).text).toBe("second\nthird\n");
+    expect((await ask(withLogs, "logs", "worker", { follow: true })).text).toBe("first\nsecond\nthird\n");
+    expect(new Set(asked.map((target) => target.replace(/\?.*/, "")))).toEqual(
+      new Set([`/api/v1/namespaces/${buildNamespace}/pods/its-own/log`]),
+    );
   });
 
   test("prune prints why each build is kept and marks unused ones; --dry-run marks nothing [cli-build-commands-8]", async () => {

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { afterEach, expect, test, vi } from "vitest";
 import { stringify, parse } from "yaml";
+import { annotations } from "../api/names.ts";
 import { clusterStatus } from "../core/preview/cluster-status.ts";
 import { printable } from "../core/text/printable.ts";
 import { drawStatus } from "./draw-status.ts";
@@ -132,6 +133,34 @@ test("a screen that is redrawn shows whatever name, reason and message an object
       expect(text.split("\n")).toHaveLength(lines + 1);
     }),
   );
+});
+
+test("a line of a screen takes one row, whatever a machine says of itself: its redrawing leaves none behind [cli-io-6]", () => {
+  const wide = "\u{1f600}\u4e2d".repeat(100);
+  for (const text of [wide, "x".repeat(10_000), "\u0001".repeat(300)]) {
+    const node = {
+      metadata: { name: "worker-0", labels: {}, annotations: { [annotations.currentConfig]: text } },
+      status: { conditions: [] },
+    };
+    const status = clusterStatus({
+      now: 0,
+      pools: [],
+      nodes: [node] as never,
+      machineConfigNodes: [],
+      clusterOperators: [],
+      machineConfigurations: [],
+    });
+    expect(status.nodes[0]?.current.length).toBe(Math.min(text.length, 253));
+    const output = printed(() => {
+      const screen = processScreen();
+      screen.draw([...drawStatus(status, screen), `${text} and more`]);
+    });
+    for (const row of output.replaceAll(ours, "").split("\n")) {
+      const columns = Array.from(row, (character) => (/[\u{1100}-\u{10ffff}]/u.test(character) ? 2 : 1));
+      expect(columns.reduce((sum: number, each) => sum + each, 0)).toBeLessThanOrEqual(process.stdout.columns ?? 120);
+    }
+    if (output.includes("\u001b[31m")) expect(output).toContain("\u001b[0m");
+  }
 });
 
 test("JSON and quoted YAML keep their value on the way out [cli-io-3]", () => {

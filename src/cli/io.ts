@@ -26,6 +26,9 @@ const escapeMark = systemRandom.uuid();
 
 const paint: Paint = (text, code) => `${escapeMark}[${code}m${text}${escapeMark}[0m`;
 
+/** Splits a text at its marks of colours, and keeps them. */
+const ownMark = new RegExp(`(${escapeMark}\\[\\d+m)`);
+
 const withColours = (text: string) => text.replaceAll(escapeMark, "\u001b");
 
 /** `NO_COLOR` is honoured, unless the command line asks for colours: https://no-color.org */
@@ -73,6 +76,28 @@ export async function endProcess(code: number): Promise<never> {
   process.exit(code);
 }
 
+/** Columns that a character may take: those of East Asian scripts and pictures take two. */
+const columnsOf = (character: string): number => ((character.codePointAt(0) ?? 0) < 0x1100 ? 1 : 2);
+
+/** A printable line in one row of a terminal: what has no room is cut off, and our colours end. */
+function inOneRow(line: string, width: number): string {
+  let columns = 0;
+  let shown = "";
+  // Our own marks of colours take no room.
+  for (const part of line.split(ownMark)) {
+    if (part.startsWith(escapeMark)) {
+      shown += part;
+      continue;
+    }
+    for (const character of part) {
+      columns += columnsOf(character);
+      if (columns > width) return shown.includes(escapeMark) ? `${shown}${escapeMark}[0m` : shown;
+      shown += character;
+    }
+  }
+  return shown;
+}
+
 /** Redraws a block of lines in place on a terminal; elsewhere prints it when it changed. */
 export function processScreen(out: NodeJS.WriteStream = process.stdout): Screen {
   let height = 0;
@@ -82,7 +107,9 @@ export function processScreen(out: NodeJS.WriteStream = process.stdout): Screen 
     width: out.columns ?? 120,
     draw(lines) {
       // A line feed in a text of an object would move all that is drawn after it.
-      const shown = lines.map((line) => withColours(printableLine(line)));
+      const rows = lines.map(printableLine);
+      // A line of two rows would leave one of them standing at the next drawing.
+      const shown = (out.isTTY ? rows.map((row) => inOneRow(row, out.columns ?? 120)) : rows).map(withColours);
       const text = shown.join("\n");
       if (text === last) return;
       last = text;

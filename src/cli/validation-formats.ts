@@ -163,9 +163,10 @@ const inXml = (value: string): string =>
 /** One test for each document, as JUnit's Ant task reports them. */
 function junit({ documents, findings }: Validation): string {
   const at = ({ file, document }: Place) => `${file}\n${document}`;
+  const findingsAt = Map.groupBy(findings, at);
   const cases = documents.map((place) => {
-    const own = findings.filter(
-      (finding) => at(finding) === at(place) && (place.object === undefined || finding.object === place.object),
+    const own = (findingsAt.get(at(place)) ?? []).filter(
+      (finding) => place.object === undefined || finding.object === place.object,
     );
     const told = (finding: Finding) => `${placeText(finding, positionIn(finding))}: ${messageOf(finding)}`;
     const of = (severity: Finding["severity"]) => own.filter((finding) => finding.severity === severity);

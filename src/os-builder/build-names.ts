@@ -17,6 +17,14 @@ const shortened = (text: string, rest = ""): string => {
 export const jobNameOf = ({ build, attempt }: Pick<RunRef, "build" | "attempt">): string =>
   shortened(`build-${build}`, `-${attempt}`);
 
+/** Whether a Job of this name is a run of the build. */
+export function isJobOf(job: string, build: string): boolean {
+  // The reference's own builder has one Job for a build.
+  if (job === shortened(`build-${build}`)) return true;
+  const attempt = Number(/-([0-9]+)$/.exec(job)?.[1] ?? Number.NaN);
+  return Number.isInteger(attempt) && job === jobNameOf({ build, attempt });
+}
+
 /** Value of the label by which everything of a build is found. */
 export const buildLabelOf = (build: string): string => shortened(build);
 

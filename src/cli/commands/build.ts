@@ -1,8 +1,7 @@
 import { MachineConfigNode, MachineConfigPool, MachineOSBuild, MachineOSConfig, kubernetes } from "../../api/index.ts";
-import { annotations, fieldManagers, labels, namespace } from "../../api/names.ts";
-import type { Pod } from "../../api/foreign/kubernetes.ts";
+import { annotations, fieldManagers } from "../../api/names.ts";
 import { timestampOf } from "../../api/schema/object.ts";
-import { labelValue, keyDifferences } from "../../core/build/build-key.ts";
+import { keyDifferences } from "../../core/build/build-key.ts";
 import { prunePlan } from "../../core/build/build-prune.ts";
 import { rebuildSerial } from "../../core/build/build-rebuild.ts";
 import { readFailure } from "../../core/build/build-retry.ts";
@@ -10,7 +9,7 @@ import { type BuildRowObjects, buildOfPool, buildRows, buildTable, optInAmong } 
 import { durationText } from "../../core/books/fold-book.ts";
 import { imagesNamed, namedImage, newest } from "../../core/config/image-pair.ts";
 import { machineOSConfigOf } from "../../core/config/opt-in.ts";
-import { type KubeClient, pathOf } from "../../kube/kube-client.ts";
+import type { KubeClient } from "../../kube/kube-client.ts";
 import { isNotFound } from "../../kube/kube-error.ts";
 import { systemClock } from "../../ports/node/index.ts";
 import { countOf, readArguments, usageError } from "../arguments.ts";
@@ -18,6 +17,7 @@ import { flags } from "../flags.ts";
 import { buildConfigOf } from "../cluster-objects.ts";
 import { connect } from "../connect.ts";
 import { exitCodes } from "../exit-codes.ts";
+import { linesOfBuild, podOfBuild } from "../build-log.ts";
 import { type Io, processIo } from "../io.ts";
 import { readStoredBooks } from "../read-stored-books.ts";
 import { showBook } from "./book.ts";
@@ -243,23 +243,12 @@ async function logs(
         ? `there is neither a MachineOSBuild nor a pool "${name}"`
         : `no build of pool "${name}" was begun`,
     );
-  const { items } = await kube.list(
-    kubernetes.Pod,
-    { namespace, labelSelector: `${labels.machineOSBuild}=${labelValue(build.metadata.name)}` },
-    { signal },
-  );
-  const pod = newestPod(items);
+  const pod = await podOfBuild(kube, build.metadata.name, signal);
   if (pod !== undefined) {
-    const query = new URLSearchParams({
-      ...(options.follow ? { follow: "true" } : {}),
-      ...(options.tail === undefined || options.step !== undefined ? {} : { tailLines: String(options.tail) }),
-    });
+    // Of one step, the last lines are not those of the whole log.
+    const wanted = { follow: options.follow, tail: options.step === undefined ? options.tail : undefined };
     try {
-      await printLog(
-        kube.lines(`${pathOf(kubernetes.Pod, pod.metadata, "log")}?${query.toString()}`, signal),
-        io,
-        options,
-      );
+      await printLog(linesOfBuild(kube, pod, wanted, signal), io, options);
       return exitCodes.ok;
     } catch (error) {
       if (signal.aborted) return exitCodes.ok;
@@ -279,12 +268,6 @@ async function logs(
     json: options.json,
     follows: true,
   });
-}
-
-function newestPod(pods: readonly Pod[]): Pod | undefined {
-  return [...pods].sort((a, b) =>
-    (b.metadata.creationTimestamp ?? "").localeCompare(a.metadata.creationTimestamp ?? ""),
-  )[0];
 }
 
 const marker = /^::mco step=(\S+) state=(start|end)(?: rc=(-?\d+))?/;

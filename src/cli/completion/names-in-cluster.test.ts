@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import { beforeAll, expect, test } from "vitest";
 import { serverWithAdmin } from "../../../test/support/server-with-admin.ts";
 import { MachineConfig, MachineConfigPool, definedResources, kubernetes } from "../../api/index.ts";
@@ -6,6 +7,24 @@ import type { KubeClient } from "../../kube/kube-client.ts";
 import { namesInCluster } from "./names-in-cluster.ts";
 
 let kube: KubeClient;
+
+/** Texts that a MachineConfig may hold, and that bash would run where it inserts them. */
+const commandsOfShells = [
+  "x;id",
+  "$(id)",
+  "`id`",
+  "x|id",
+  "x&id",
+  "${IFS}",
+  "x>y",
+  "*",
+  "~root",
+  "a\\b",
+  "'",
+  '"',
+  "!1",
+  "a b",
+];
 
 beforeAll(async () => {
   ({ kube } = serverWithAdmin());
@@ -17,12 +36,15 @@ beforeAll(async () => {
     kind: MachineConfig.kind,
     metadata: { name: rendered },
     spec: {
-      kernelArguments: ["quiet"],
+      kernelArguments: ["quiet", ...commandsOfShells],
       config: {
         ignition: { version: "3.4.0" },
-        storage: { files: [{ path: "/etc/b" }, { path: "/etc/a" }], links: "no list" },
-        systemd: { units: [{ name: "a.service" }, { name: 7 }] },
-        passwd: { users: [{ name: "core" }] },
+        storage: {
+          files: ["/etc/b", "/etc/a", ...commandsOfShells.map((text) => `/etc/${text}`)].map((path) => ({ path })),
+          links: "no list",
+        },
+        systemd: { units: [{ name: "a.service" }, { name: 7 }, ...commandsOfShells.map((name) => ({ name }))] },
+        passwd: { users: ["core", ...commandsOfShells].map((name) => ({ name })) },
       },
     },
   } as never);
@@ -35,6 +57,16 @@ beforeAll(async () => {
     });
   await kube.create(kubernetes.Node, { apiVersion: "v1", kind: "Node", metadata: { name: "worker-0" } });
 });
+
+test.for(["path", "unit", "user", "kernelArgument"] as const)(
+  "no $0 is offered that a shell would run [cli-completion-9]",
+  async (kind) => {
+    const offered = await namesInCluster(kind, "", kube);
+    expect(offered).not.toEqual([]);
+    const { stdout } = spawnSync("bash", ["-c", `printf '%s\\n' ${offered.join(" ")}`], { encoding: "utf8" });
+    expect(stdout.trimEnd().split("\n")).toEqual(offered);
+  },
+);
 
 test.for([
   { kind: "pool", typed: "", is: ["infra", "worker"] },

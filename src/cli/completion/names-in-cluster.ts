@@ -18,11 +18,25 @@ const ofSubjects = { pool: MachineConfigPool, node: kubernetes.Node, mc: Machine
 const ofBooks = { pool: MachineConfigPool, node: kubernetes.Node, build: MachineOSBuild } as const;
 
 /**
- * Names that a word of a kind may become, as the cluster has them.
+ * Whether every shell takes a word as it stands. bash inserts what is offered without quotes: a path with `;` or `$(…)`
+ * in a MachineConfig would be a command of the person who completes it.
+ */
+const isInert = (word: string): boolean => /^[\p{L}\p{N}@%+=:,./_-]+$/u.test(word);
+
+/**
+ * Names that a word of a kind may become, as the cluster has them; those that a shell reads otherwise are left out.
  *
  * @param typed what stands there so far.
  */
 export async function namesInCluster(
+  kind: NonNullable<WantedWords["kind"]>,
+  typed: string,
+  kube: KubeClient,
+): Promise<readonly string[]> {
+  return (await allNames(kind, typed, kube)).filter(isInert);
+}
+
+async function allNames(
   kind: NonNullable<WantedWords["kind"]>,
   typed: string,
   kube: KubeClient,

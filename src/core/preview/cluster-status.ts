@@ -15,6 +15,7 @@ import { machineOSConfigOf } from "../config/opt-in.ts";
 import { type ConfigServerAccess, configServerAccess } from "../join/config-server.ts";
 import { type Phase, isReady, phaseOf } from "../books/phase.ts";
 import { configServerAuthority, withPort } from "../join/pointer-config.ts";
+import { clipText } from "../text/clip-text.ts";
 import { type PoolOfNode, poolOffers, poolOfNode } from "../pool/pool-of-node.ts";
 
 export interface NodeStatus {
@@ -137,6 +138,9 @@ function partsOf(machineConfigurations: readonly MachineConfiguration[]): readon
   });
 }
 
+/** Characters of an object's name. */
+const longestName = 253;
+
 /** The status of a cluster at a glance, from live objects. */
 export function clusterStatus(facts: ClusterFacts): ClusterStatus {
   const byName = new Map(facts.machineConfigNodes.map((object) => [object.metadata.name, object]));
@@ -184,8 +188,9 @@ function nodeStatusOf(
     name: node.metadata.name,
     pool,
     phase,
-    current: has[annotations.currentConfig] ?? "",
-    desired: has[annotations.desiredConfig] ?? "",
+    // Its kubelet writes the annotations: no name of an object is longer.
+    current: clipText(has[annotations.currentConfig] ?? "", longestName),
+    desired: clipText(has[annotations.desiredConfig] ?? "", longestName),
     ready: isReady(node),
     cordoned: node.spec?.unschedulable === true,
     reason:

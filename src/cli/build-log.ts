@@ -1,0 +1,79 @@
+import { type Pod, kubernetes } from "../api/foreign/kubernetes.ts";
+import { buildNamespace, labels } from "../api/names.ts";
+import { type KubeClient, pathOf } from "../kube/kube-client.ts";
+import { buildLabelOf, isJobOf } from "../os-builder/build-names.ts";
+import { systemClock } from "../ports/node/index.ts";
+
+const lookEveryMs = 1000;
+
+/** The pod of the build's newest run; `undefined`: there is none, or none any more. */
+export async function podOfBuild(kube: KubeClient, build: string, signal: AbortSignal): Promise<Pod | undefined> {
+  const selection = {
+    namespace: buildNamespace,
+    labelSelector: `${labels.machineOSBuild}=${buildLabelOf(build)}`,
+  };
+  const { items } = await kube.list(kubernetes.Pod, selection, { signal });
+  return items
+    .filter((pod) => isOfBuild(pod, build))
+    .toSorted((a, b) => (a.metadata.creationTimestamp ?? "").localeCompare(b.metadata.creationTimestamp ?? ""))
+    .at(-1);
+}
+
+/** The label of a long name is shortened, so that the Job decides. */
+const isOfBuild = ({ metadata }: Pod, build: string): boolean =>
+  (metadata.ownerReferences ?? []).some(
+    ({ kind, controller, name }) => kind === "Job" && controller === true && isJobOf(name, build),
+  );
+
+/**
+ * The log of a build's pod: its containers one after the other, as they run. With `follow` it goes on until the last one
+ * has ended.
+ *
+ * @param tail the last lines alone: of all containers, and with `follow` of each.
+ */
+export async function* linesOfBuild(
+  kube: KubeClient,
+  pod: Pod,
+  { follow, tail }: { readonly follow: boolean; readonly tail: number | undefined },
+  signal: AbortSignal,
+): AsyncGenerator<string> {
+  const of = (container: string): AsyncIterable<string> => {
+    const query = new URLSearchParams({
+      container,
+      ...(follow ? { follow: "true" } : {}),
+      ...(tail === undefined ? {} : { tailLines: String(tail) }),
+    });
+    return kube.lines(`${pathOf(kubernetes.Pod, pod.metadata, "log")}?${query.toString()}`, signal);
+  };
+  if (follow) {
+    for (const container of containersIn(pod)) if (await hasBegun(kube, pod, container, signal)) yield* of(container);
+    return;
+  }
+  const last: string[] = [];
+  for (const container of containersIn(pod).filter((name) => isBegun(pod, name)))
+    for await (const line of of(container)) {
+      if (tail === undefined) yield line;
+      else if (last.push(line) > tail) last.shift();
+    }
+  yield* last;
+}
+
+/** Names in the order in which the containers run. */
+const containersIn = ({ spec }: Pod): readonly string[] =>
+  [...(spec?.initContainers ?? []), ...(spec?.containers ?? [])].map(({ name }) => name);
+
+const isBegun = ({ status }: Pod, container: string): boolean =>
+  [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])].some(
+    ({ name, state }) => name === container && (state?.running !== undefined || state?.terminated !== undefined),
+  );
+
+/** Waits until a container runs or has ended. `false`: it never will, because the pod has ended or is gone. */
+async function hasBegun(kube: KubeClient, pod: Pod, container: string, signal: AbortSignal): Promise<boolean> {
+  for (;;) {
+    const now = await kube.get(kubernetes.Pod, pod.metadata, { signal });
+    if (now === undefined || now.metadata.uid !== pod.metadata.uid) return false;
+    if (isBegun(now, container)) return true;
+    if (["Succeeded", "Failed"].includes(now.status?.phase ?? "")) return false;
+    await systemClock.sleep(lookEveryMs, signal);
+  }
+}
