@@ -3,6 +3,7 @@ import { mergedAuth, registryAccessOf } from "../core/images/registry-access.ts"
 import type { ClusterObjects } from "../core/preview/plan-cluster.ts";
 import { textOfBase64 } from "../core/render/base-configs.ts";
 import { fileText } from "../core/render/config-file.ts";
+import { mostStoredTextBytes } from "../ignition/held-contents.ts";
 import { pullSecretKey } from "../core/render/pull-secret.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
 import { isForbidden } from "../kube/kube-error.ts";
@@ -29,6 +30,7 @@ export async function clusterImages(
   const registries = fileText(
     machineConfigs.find(({ metadata }) => metadata.name === worker),
     "/etc/containers/registries.conf",
+    mostStoredTextBytes,
   );
   const wire = httpsWire();
   return {

@@ -11,6 +11,7 @@ import { mergedAuth, registryAccessOf } from "../core/images/registry-access.ts"
 import { trimMachineConfig } from "../core/pool/trim.ts";
 import { textOfBase64 } from "../core/render/base-configs.ts";
 import { fileText } from "../core/render/config-file.ts";
+import { mostStoredTextBytes } from "../ignition/held-contents.ts";
 import {
   type InspectedImage,
   type StreamDecision,
@@ -136,7 +137,11 @@ async function openImages(open: OpenStreamImages, { caches, kube, signal }: Cont
   const secret = await kube.get(kubernetes.Secret, pullSecretKey, { signal });
   const encoded = secret?.data?.[".dockerconfigjson"];
   const worker = caches.of(MachineConfigPool).get("worker")?.spec.configuration?.name ?? "";
-  const registries = fileText(caches.of(MachineConfig).get(worker), "/etc/containers/registries.conf");
+  const registries = fileText(
+    caches.of(MachineConfig).get(worker),
+    "/etc/containers/registries.conf",
+    mostStoredTextBytes,
+  );
   return open({
     auth: { pull: mergedAuth([encoded === undefined ? undefined : textOfBase64(encoded), nodeAuth]), push: undefined },
     certificates: (host) =>

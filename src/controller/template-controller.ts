@@ -6,7 +6,7 @@ import { baseConfigs, kubeadmKubeletPath, kubeletPullSecretPath } from "../core/
 import { pullSecretKey, pullSecretOf, pullSecretSelection } from "../core/render/pull-secret.ts";
 import { isCurrent } from "../core/render/generated-config.ts";
 import { type TemplateProgress, templateStatus } from "../core/render/controller-config-of.ts";
-import { fileText } from "../core/render/config-file.ts";
+import { wholeFileText } from "../core/render/config-file.ts";
 import { trimMachineConfig } from "../core/pool/trim.ts";
 import { equalValues } from "../ignition/canonical.ts";
 import { writeGenerated } from "./settings/generated-configs.ts";
@@ -63,7 +63,7 @@ export function templateController(options: TemplateOptions): Controller {
       if (config === undefined || config.metadata.deletionTimestamp !== undefined) return done();
       try {
         const kubeadm = await kube.get(kubernetes.ConfigMap, kubeadmKey, { signal });
-        const before = fileText(caches.of(MachineConfig).get("01-worker-kubelet"), kubeadmKubeletPath);
+        const before = wholeFileText(caches.of(MachineConfig).get("01-worker-kubelet"), kubeadmKubeletPath);
         // A ConfigMap that is gone makes no other cluster of it.
         const kubeadmKubelet = kubeadm?.data?.["kubelet"] ?? before;
         // Machines of kubeadm get no pull secret.
@@ -101,7 +101,7 @@ interface JudgedPullSecret {
 function judgePullSecret({ caches }: Context): JudgedPullSecret {
   const judged = pullSecretOf(caches.of(kubernetes.Secret, pullSecretSelection).list()[0]);
   if (judged.verdict === "read") return { text: judged.text };
-  const kept = fileText(caches.of(MachineConfig).get("00-worker"), kubeletPullSecretPath);
+  const kept = wholeFileText(caches.of(MachineConfig).get("00-worker"), kubeletPullSecretPath);
   if (judged.verdict === "absent" && kept === undefined) return { text: undefined };
   const { namespace, name } = pullSecretKey;
   const what = judged.verdict === "absent" ? "is gone" : `is not used: ${judged.problem}`;

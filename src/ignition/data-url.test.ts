@@ -2,15 +2,8 @@ import { gzipSync, strToU8 } from "fflate";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { bitWriter, costlyEmptyBlock } from "../../test/support/any-deflate.ts";
-import {
-  bytesOf,
-  contentsReader,
-  decodeContents,
-  encodeBase64,
-  encodeDataUrl,
-  parseDataUrl,
-  textOf,
-} from "./data-url.ts";
+import { bytesOf, decodeContents, encodeBase64, encodeDataUrl, parseDataUrl, textOf } from "./data-url.ts";
+import { contentsReader } from "./held-contents.ts";
 
 const text = (source: string, compression?: string) => {
   const contents = decodeContents(compression === undefined ? { source } : { source, compression });

@@ -149,73 +149,66 @@ export const defaultMaxBytes = 16 * 1024 * 1024;
  * the length of the source and of the bytes.
  */
 export function decodeContents(resource: Resource | undefined, options: { readonly maxBytes?: number } = {}): Contents {
-  return decode(resource, options.maxBytes ?? defaultMaxBytes, () => undefined);
-}
-
-const refuse = (because: "remote" | "invalid" | "tooLarge", reason: string) =>
-  ({ verdict: "refused", because, reason }) as const;
-
-/** @param spend is told what decompressing took, whatever it led to. */
-function decode(resource: Resource | undefined, maxBytes: number, spend: (weight: number) => void): Contents {
-  const { source, compression } = resource ?? {};
-  if (source === undefined) return { verdict: "decoded", bytes: new Uint8Array(0) };
-  if (!source.startsWith("data:")) {
-    return source === "" || !/^[A-Za-z][A-Za-z0-9+.-]*:/.test(source)
-      ? refuse("invalid", "the source is not a data URL")
-      : refuse(
-          "remote",
-          `the source is a ${source.slice(0, source.indexOf(":"))} URL; only data URLs can be applied to a running machine`,
-        );
-  }
-  // Each encoded character gives at least a third of a byte, so a longer URL cannot fit.
-  if (source.length > maxBytes * 3 + 4096) return refuse("tooLarge", `the contents are larger than ${maxBytes} bytes`);
-  const url = parseDataUrl(source);
-  if (url.verdict === "invalid") return refuse("invalid", url.reason);
-  const bytes = bytesOf(url);
-  if (compression === undefined || compression === "") {
-    return bytes.length > maxBytes
-      ? refuse("tooLarge", `the contents are larger than ${maxBytes} bytes`)
-      : { verdict: "decoded", bytes };
-  }
-  if (compression !== "gzip")
-    return refuse("invalid", `the compression ${JSON.stringify(compression)} is not known; use gzip or none`);
-  const unpacked = gunzip(bytes, maxBytes);
-  spend(unpacked.weight);
-  if (unpacked.verdict === "read") return { verdict: "decoded", bytes: unpacked.bytes };
-  return unpacked.verdict === "tooLarge"
-    ? refuse("tooLarge", `the decompressed contents are larger than ${maxBytes} bytes`)
-    : refuse("invalid", "the contents are marked as gzip and cannot be decompressed");
+  return decodeMeasured(resource, options.maxBytes ?? defaultMaxBytes).contents;
 }
 
 /** Default limit of what all compressed contents of one config weigh together: many small bombs add up. */
 export const defaultMaxTotalBytes = 32 * 1024 * 1024;
 
-/**
- * `decodeContents` for the files of one config in sequence: compressed contents may weigh `maxTotalBytes` together, and later
- * ones are refused unread. Each weighs what it gives, or eight times what goes in where that is more, also if it
- * is refused. A config thus costs bounded time and memory, whatever its number of files.
- */
-export function contentsReader(
-  options: { readonly maxTotalBytes?: number } = {},
-): (resource: Resource | undefined) => Contents {
-  const maxTotalBytes = options.maxTotalBytes ?? defaultMaxTotalBytes;
-  let left = maxTotalBytes;
-  const exhausted = {
-    verdict: "refused",
-    because: "tooLarge",
-    reason: `the compressed contents of the config are larger than ${maxTotalBytes} bytes together`,
-  } as const;
-  return (resource) => {
-    if (resource?.compression === undefined || resource.compression === "") return decodeContents(resource);
-    if (left <= 0) return exhausted;
-    const maxBytes = Math.min(defaultMaxBytes, left);
-    const contents = decode(resource, maxBytes, (weight) => {
-      left -= weight;
-    });
-    return contents.verdict === "refused" && contents.because === "tooLarge" && maxBytes < defaultMaxBytes
-      ? exhausted
-      : contents;
-  };
+const refuse = (because: "remote" | "invalid" | "tooLarge", reason: string) =>
+  ({ verdict: "refused", because, reason }) as const;
+
+/** Contents, and what decompressing them took: bytes that were written, and the input in such bytes. */
+export interface Measured {
+  readonly contents: Contents;
+  readonly written: number;
+  readonly read: number;
+}
+
+/** Whether a source of so many characters is too long for so many bytes: each character gives at least a third of one. */
+export const isLongerThan = (source: string, maxBytes: number): boolean => source.length > maxBytes * 3 + 4096;
+
+/** {@link decodeContents}, with what it took. */
+export function decodeMeasured(resource: Resource | undefined, maxBytes: number): Measured {
+  const { source, compression } = resource ?? {};
+  const plain = (contents: Contents): Measured => ({
+    contents,
+    written: contents.verdict === "decoded" ? contents.bytes.length : 0,
+    read: 0,
+  });
+  if (source === undefined) return plain({ verdict: "decoded", bytes: new Uint8Array(0) });
+  if (!source.startsWith("data:")) {
+    return plain(
+      source === "" || !/^[A-Za-z][A-Za-z0-9+.-]*:/.test(source)
+        ? refuse("invalid", "the source is not a data URL")
+        : refuse(
+            "remote",
+            `the source is a ${source.slice(0, source.indexOf(":"))} URL; only data URLs can be applied to a running machine`,
+          ),
+    );
+  }
+  if (isLongerThan(source, maxBytes))
+    return plain(refuse("tooLarge", `the contents are larger than ${maxBytes} bytes`));
+  const url = parseDataUrl(source);
+  if (url.verdict === "invalid") return plain(refuse("invalid", url.reason));
+  const bytes = bytesOf(url);
+  if (compression === undefined || compression === "") {
+    return plain(
+      bytes.length > maxBytes
+        ? refuse("tooLarge", `the contents are larger than ${maxBytes} bytes`)
+        : { verdict: "decoded", bytes },
+    );
+  }
+  if (compression !== "gzip")
+    return plain(refuse("invalid", `the compression ${JSON.stringify(compression)} is not known; use gzip or none`));
+  const { written, read, ...unpacked } = gunzip(bytes, maxBytes);
+  const contents =
+    unpacked.verdict === "read"
+      ? ({ verdict: "decoded", bytes: unpacked.bytes } as const)
+      : unpacked.verdict === "tooLarge"
+        ? refuse("tooLarge", `the decompressed contents are larger than ${maxBytes} bytes`)
+        : refuse("invalid", "the contents are marked as gzip and cannot be decompressed");
+  return { contents, written, read };
 }
 
 /** The bytes as text, or `undefined` when they are not UTF-8. */

@@ -1,9 +1,10 @@
 import { type Output, emptyOutput, inflate } from "./inflate.ts";
 
-/** The result of {@link gunzip}. `weight` is how much was read and written for it, whatever it led to. */
-export type Gunzipped =
-  | { readonly verdict: "read"; readonly bytes: Uint8Array; readonly weight: number }
-  | { readonly verdict: "broken" | "tooLarge"; readonly weight: number };
+/** The result of {@link gunzip}, and what it took, whatever it led to: bytes that were written, and the input in such bytes. */
+export type Gunzipped = (
+  | { readonly verdict: "read"; readonly bytes: Uint8Array }
+  | { readonly verdict: "broken" | "tooLarge" }
+) & { readonly written: number; readonly read: number };
 
 /** What a byte that is read costs at most, in bytes that are written. */
 const inputWeight = 8;
@@ -12,19 +13,19 @@ const trailerBytes = 8;
 
 /**
  * Reads one member of gzip or several, as Go's `compress/gzip` does: each with its checksum and length, nothing between them
- * and nothing behind the last. Time is in proportion to the weight, and memory to `maxBytes` at most.
+ * and nothing behind the last. Time is in proportion to `written` and `read`, and memory to `maxBytes` at most.
  */
 export function gunzip(bytes: Uint8Array, maxBytes: number): Gunzipped {
   const out = emptyOutput(maxBytes);
-  const weight = (written: number) => Math.max(written, inputWeight * bytes.length);
+  const read = inputWeight * bytes.length;
   let at = 0;
   do {
     const next = readMember(bytes, at, out);
-    if (next === "broken") return { verdict: next, weight: weight(out.length) };
-    if (next === "tooLarge") return { verdict: next, weight: weight(maxBytes) };
+    if (next === "broken") return { verdict: next, written: out.length, read };
+    if (next === "tooLarge") return { verdict: next, written: maxBytes, read };
     at = next;
   } while (at < bytes.length);
-  return { verdict: "read", bytes: out.bytes.slice(0, out.length), weight: weight(out.length) };
+  return { verdict: "read", bytes: out.bytes.slice(0, out.length), written: out.length, read };
 }
 
 /** Appends the bytes of the member that begins at `start`, and returns where it ends. */

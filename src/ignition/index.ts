@@ -4,7 +4,6 @@ export {
   type Contents,
   type DataUrl,
   bytesOf,
-  contentsReader,
   decodeContents,
   defaultMaxBytes,
   defaultMaxTotalBytes,
@@ -13,6 +12,7 @@ export {
   parseDataUrl,
   textOf,
 } from "./data-url.ts";
+export { type HeldContents, type HeldText, contentsReader, heldText, mostTextCharacters } from "./held-contents.ts";
 export {
   type MergeMember,
   type Merged,

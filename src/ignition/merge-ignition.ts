@@ -1,5 +1,5 @@
 import { equalValues } from "./canonical.ts";
-import { contentsReader } from "./data-url.ts";
+import { contentsReader } from "./held-contents.ts";
 import { type ListShape, type Scalar, type Shape, type StructShape, isRecord } from "./shape.ts";
 import { shapesOf3 } from "./spec-3.ts";
 import { type File, type IgnitionConfig, type Resource, emptyIgnition } from "./types.ts";
@@ -327,8 +327,8 @@ function sameField(
   return (
     one.verdict === "decoded" &&
     other.verdict === "decoded" &&
-    one.bytes.length === other.bytes.length &&
-    one.bytes.every((byte, i) => byte === other.bytes[i])
+    one.sizeBytes === other.sizeBytes &&
+    one.digest === other.digest
   );
 }
 

@@ -1,3 +1,4 @@
+import { textToParse } from "../core/config/node-config.ts";
 import { utf8ToBytes } from "@noble/hashes/utils.js";
 import type { MachineOSBuild } from "../api/kinds/machine-os-build.ts";
 import { annotations, imageLabels, objects } from "../api/names.ts";
@@ -8,7 +9,7 @@ import type { Caches } from "../kube/controller.ts";
 import { packLayer } from "../registry/pack-layer.ts";
 import type { BuildRequest, HostContent } from "./backend.ts";
 import { buildSettingsIn, configMapIn, secretIn, surroundings } from "./cluster-facts.ts";
-import { type Want, type WantObserver, basePullSecretOf, policyIn, textOfFile } from "./observe-want.ts";
+import { type Want, type WantObserver, basePullSecretOf, policyIn } from "./observe-want.ts";
 import { attemptLimits } from "../core/build/build-settings.ts";
 import { defined } from "../api/schema/defined.ts";
 
@@ -33,7 +34,7 @@ export async function buildRequest(
   const layer = mode === "full" ? packLayer(layerEntries(content, owners), epoch) : undefined;
   const visible = runs ? packVisible(inputs.visible, epoch) : undefined;
   const { trust, certificates, proxy } = surroundings(caches);
-  const [registries, policy] = [textOfFile(content, "/etc/containers/registries.conf"), policyIn(content)];
+  const [registries, policy] = [textToParse(content, "/etc/containers/registries.conf"), policyIn(content)];
   return {
     id: `${build.metadata.name}-${attempt}`,
     build: { metadata: build.metadata, spec: build.spec },

@@ -27,8 +27,7 @@ import { type OwnerIds, contentProblems, ownerNamesOf } from "../core/config/ima
 import { mergedAuth } from "../core/images/registry-access.ts";
 import { parseImageReference, repositoryOf } from "../core/images/image-reference.ts";
 import { acceptsAnything, withKnownKeys } from "../core/images/signature-policy.ts";
-import type { NodeConfig, ContentMode } from "../core/config/node-config.ts";
-import { textOf } from "../ignition/data-url.ts";
+import { type NodeConfig, type ContentMode, textToParse } from "../core/config/node-config.ts";
 import type { Caches } from "../kube/controller.ts";
 import type { Clock } from "../ports/clock.ts";
 import { ownerIdsOf } from "../registry/owner-ids.ts";
@@ -197,7 +196,7 @@ export class WantObserver {
       pool,
       pull: authIn(caches, basePullSecretOf(config, caches), pool),
       push: authIn(caches, config.spec.renderedImagePushSecret.name, pool),
-      registries: textOfFile(content, "/etc/containers/registries.conf"),
+      registries: textToParse(content, "/etc/containers/registries.conf"),
       policy: policyIn(content),
       certificates,
       trust: trust === undefined ? [] : [trust],
@@ -418,16 +417,10 @@ function isTakenByDigest(image: string, policy: string | undefined): boolean {
   );
 }
 
-/** Text of a file of a configuration; `undefined` where it has none. */
-export function textOfFile(content: NodeConfig, path: string): string | undefined {
-  const entry = content.entries.get(path);
-  return entry?.kind === "file" ? textOf(entry.contents) : undefined;
-}
-
 /** The signature policy of a configuration, with the keys that the configuration brings. */
 export function policyIn(content: NodeConfig): string | undefined {
-  const text = textOfFile(content, "/etc/containers/policy.json");
-  return text === undefined ? undefined : withKnownKeys(text, (path) => textOfFile(content, path));
+  const text = textToParse(content, "/etc/containers/policy.json");
+  return text === undefined ? undefined : withKnownKeys(text, (path) => textToParse(content, path));
 }
 
 /** Which MachineConfig of a pool brings a path, the last one that does. */

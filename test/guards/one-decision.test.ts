@@ -157,6 +157,23 @@ const rules: readonly Rule[] = [
     leaves: ['inputs.message.split("\\n")', "known.includes(reason)", "/^Sync[A-Z]/.test(reason)"],
   },
   {
+    title: "what files of MachineConfigs hold, ignition/held-contents.ts decodes: each once, and within limits",
+    forbids: /\bdecode(?:Contents|Measured)\((?!\{)/,
+    except: [
+      "src/ignition/data-url.ts",
+      "src/ignition/held-contents.ts",
+      // The whole text of a base file that is written again as it is, and parsed by nobody.
+      "src/core/render/config-file.ts",
+      // A machine that is provisioned reads its own configuration once.
+      "src/host/ignition/",
+      // Parts of the Secret that machines of the cluster start with.
+      "src/core/join/installed-user-data.ts",
+    ],
+    finds: ["const contents = decodeContents(file.contents);", "decodeContents(resource, { maxBytes })"],
+    // Text of other objects.
+    leaves: ["decodeContents({ source: `data:;base64,${base64}` })", "const read = contentsReader();"],
+  },
+  {
     title: "what a drain request says, core/machine/drain-requests.ts decides",
     forbids: /["'`](un)?(drain|cordon)-(\$\{|["'`])|\(drain\|uncordon\)/,
     except: ["src/core/machine/drain-requests.ts"],

@@ -168,6 +168,7 @@ test("what steps see of a configuration: repositories, keys, certificates and co
     origin: { kind: "file" },
     kind: "file",
     contents: utf8ToBytes(text),
+    sizeBytes: text.length,
     digest: sha256Hex(text),
     mode: 0o644,
     user: { id: 0 },

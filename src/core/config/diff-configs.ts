@@ -2,7 +2,8 @@ import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex } from "@noble/hashes/utils.js";
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
 import { equalValues } from "../../ignition/canonical.ts";
-import { contentsReader, textOf } from "../../ignition/data-url.ts";
+import { textOf } from "../../ignition/data-url.ts";
+import { type HeldContents, contentsReader, mostStoredTextBytes } from "../../ignition/held-contents.ts";
 import { readIgnition } from "../../ignition/parse-ignition.ts";
 import { type File, type IgnitionConfig, type Owner, type Unit, emptyIgnition } from "../../ignition/types.ts";
 import { sameMultiset } from "../text/multiset.ts";
@@ -38,6 +39,7 @@ export interface FileState {
   readonly mode: number;
   readonly user: Owner;
   readonly group: Owner;
+  /** Decoded when it is first read. */
   readonly contents: ContentsState;
 }
 
@@ -130,9 +132,15 @@ function fileChanges(before: IgnitionConfig, after: IgnitionConfig): readonly Co
   return pairs<File>(before.storage?.files ?? [], after.storage?.files ?? [], ({ path }) => path).flatMap(
     ([path, old, next]): ConfigChange[] => {
       if (equalValues(old, next)) return [];
-      const [was, is] = [old && fileState(old, readBefore), next && fileState(next, readAfter)];
+      const [had, has] = [old && readBefore(old.contents), next && readAfter(next.contents)];
+      const [was, is] = [old && had && fileState(old, had), next && has && fileState(next, has)];
       const parts: FilePart[] = [];
-      if (!equalValues(was?.contents, is?.contents)) parts.push("contents");
+      if (
+        was === undefined ||
+        is === undefined ||
+        !(digestsAgree(had, has, [old, next]) ?? equalValues(was.contents, is.contents))
+      )
+        parts.push("contents");
       if (was?.mode !== is?.mode) parts.push("mode");
       if (!equalValues(was?.user, is?.user) || !equalValues(was?.group, is?.group)) parts.push("owner");
       if (parts.length === 0) return [];
@@ -151,18 +159,32 @@ function fileChanges(before: IgnitionConfig, after: IgnitionConfig): readonly Co
 }
 
 /** A file as it will be on disk, with explicit defaults. */
-export function fileState(file: File, read: ReturnType<typeof contentsReader> = contentsReader()): FileState {
+function fileState(file: File, held: HeldContents): FileState {
   const owner = ({ id, name }: Owner): Owner =>
     id !== undefined ? { id } : name === undefined || name === "" ? root : { name };
+  let contents: ContentsState | undefined;
   return {
     mode: file.mode ?? defaultMode,
     user: owner(file.user ?? root),
     group: owner(file.group ?? root),
-    contents: contentsState(file, read),
+    get contents() {
+      return (contents ??= contentsState(file, held));
+    },
   };
 }
 
-function contentsState({ append, contents }: File, read: ReturnType<typeof contentsReader>): ContentsState {
+/** Whether two files hold the same bytes; `undefined`: digests do not say. */
+function digestsAgree(
+  one: HeldContents | undefined,
+  other: HeldContents | undefined,
+  files: readonly (File | undefined)[],
+): boolean | undefined {
+  if (one?.verdict !== "decoded" || other?.verdict !== "decoded") return undefined;
+  if (files.some((file) => (file?.append ?? []).length > 0)) return undefined;
+  return one.sizeBytes === other.sizeBytes && one.digest === other.digest;
+}
+
+function contentsState({ append, contents }: File, decoded: HeldContents): ContentsState {
   const source = (text: string | undefined) => (text ?? "").slice(0, 200);
   if ((append ?? []).length > 0)
     return {
@@ -170,7 +192,6 @@ function contentsState({ append, contents }: File, read: ReturnType<typeof conte
       source: source(JSON.stringify([contents, ...(append ?? [])])),
       reason: "the file is appended to",
     };
-  const decoded = read(contents);
   if (decoded.verdict === "refused") {
     const whole = JSON.stringify(contents ?? {});
     // Two different sources could share a shortened text.
@@ -181,9 +202,11 @@ function contentsState({ append, contents }: File, read: ReturnType<typeof conte
       reason: decoded.reason,
     };
   }
-  const text = textOf(decoded.bytes);
-  return text === undefined || text.includes("\0")
-    ? { kind: "binary", sizeBytes: decoded.bytes.length, sha256: digestOf(decoded.bytes) }
+  const { sizeBytes } = decoded;
+  const text = textOf(decoded.bytes());
+  if (text === undefined || text.includes("\0")) return { kind: "binary", sizeBytes, sha256: decoded.digest };
+  return sizeBytes > mostStoredTextBytes
+    ? { kind: "unknown", source: `${sizeBytes} bytes of text`, reason: "too large to compare" }
     : { kind: "text", text };
 }
 

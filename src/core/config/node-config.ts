@@ -2,7 +2,8 @@ import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
 import { hostPaths } from "../../api/names.ts";
-import { contentsReader, textOf } from "../../ignition/data-url.ts";
+import { textOf } from "../../ignition/data-url.ts";
+import { type HeldContents, contentsReader, mostStoredTextBytes, oversizedText } from "../../ignition/held-contents.ts";
 import type { IgnitionConfig, Owner, Passwd, Unit } from "../../ignition/types.ts";
 import { sameMultiset } from "../text/multiset.ts";
 import type { Change, Op } from "./change.ts";
@@ -55,6 +56,7 @@ export interface ProvisioningOnly {
 }
 
 export interface Appended {
+  /** Decoded anew each time that it is read. */
   readonly contents: Uint8Array;
   /** `undefined`: the mode of the existing file, 0644 for a new one. */
   readonly mode: number | undefined;
@@ -65,7 +67,9 @@ export interface Appended {
 export type WantedEntry = { readonly origin: Origin } & (
   | {
       readonly kind: "file";
+      /** Of a file of the config: decoded anew each time that it is read. */
       readonly contents: Uint8Array;
+      readonly sizeBytes: number;
       readonly digest: string;
       readonly mode: number;
       readonly user: Owner;
@@ -127,11 +131,15 @@ function file(
   group: Owner = rootOwner,
   folder?: FolderOwner,
 ): WantedEntry {
+  let digest: string | undefined;
   return {
     origin,
     kind: "file",
     contents,
-    digest: bytesToHex(sha256(contents)),
+    sizeBytes: contents.length,
+    get digest() {
+      return (digest ??= bytesToHex(sha256(contents)));
+    },
     mode,
     user,
     group,
@@ -211,18 +219,43 @@ function filesOf(files: NonNullable<NonNullable<IgnitionConfig["storage"]>["file
     const owners = { user: wanted.user ?? rootOwner, group: wanted.group ?? rootOwner };
     const contents = read(wanted.contents);
     if (contents.verdict === "refused") return refused("contents", contents.reason);
-    const parts = [contents.bytes];
+    const parts = [contents];
     for (const [k, part] of (wanted.append ?? []).entries()) {
       const more = read(part);
       if (more.verdict === "refused") return refused(`append[${k}]`, more.reason);
-      parts.push(more.bytes);
+      parts.push(more);
     }
-    if (parts.length > 1) appends.set(wanted.path, { contents: joined(parts), mode: wanted.mode, ...owners });
-    else
-      entries.set(wanted.path, file({ kind: "file" }, contents.bytes, wanted.mode ?? 0o644, owners.user, owners.group));
+    if (parts.length > 1) appends.set(wanted.path, appended(parts, { mode: wanted.mode, ...owners }));
+    else entries.set(wanted.path, heldFile(contents, { mode: wanted.mode ?? 0o644, ...owners }));
   }
   return { verdict: "decoded", entries, appends };
 }
+
+type Held = Extract<HeldContents, { readonly verdict: "decoded" }>;
+
+/** A file of the config, whose bytes are not kept. */
+const heldFile = (
+  held: Held,
+  rights: { readonly mode: number; readonly user: Owner; readonly group: Owner },
+): WantedEntry => ({
+  origin: { kind: "file" },
+  kind: "file",
+  get contents() {
+    return held.bytes();
+  },
+  sizeBytes: held.sizeBytes,
+  get digest() {
+    return held.digest;
+  },
+  ...rights,
+});
+
+const appended = (parts: readonly Held[], rights: Omit<Appended, "contents">): Appended => ({
+  get contents() {
+    return joined(parts.map((part) => part.bytes()));
+  },
+  ...rights,
+});
 
 /** Empty for a masked unit, and where the config neither enables the unit nor has its text. */
 function enablementOf(unit: Unit): readonly (readonly [string, WantedEnablement])[] {
@@ -280,11 +313,41 @@ function ignoredParts(ignition: IgnitionConfig | undefined): readonly string[] {
   ];
 }
 
-const isMasking = ({ kind, origin }: WantedEntry): boolean =>
+const isMasking = ({ kind, origin }: Pick<WantedEntry, "kind" | "origin">): boolean =>
   kind === "link" && origin.kind === "unit" && origin.part === "mask";
 
+/** The places that a configuration fills, and with what kind of entry: enough to tell which units it brings and masks. */
+export interface FilledPlaces {
+  readonly entries: ReadonlyMap<string, Pick<WantedEntry, "kind" | "origin">>;
+}
+
+const filled = new WeakMap<IgnitionConfig, FilledPlaces>();
+
+/** The places that a MachineConfig fills, found once per object, without any contents of its files. */
+export function filledPlaces(ignition: IgnitionConfig): FilledPlaces {
+  const known = filled.get(ignition);
+  if (known !== undefined) return known;
+  const entries = new Map<string, Pick<WantedEntry, "kind" | "origin">>(
+    (ignition.storage?.files ?? []).map(({ path }) => [path, { kind: "file", origin: { kind: "file" } }]),
+  );
+  for (const [path, entry] of (ignition.systemd?.units ?? []).flatMap(unitEntries)) entries.set(path, entry);
+  const places = { entries };
+  filled.set(ignition, places);
+  return places;
+}
+
+/**
+ * The text of a file of a configuration, to be parsed; `undefined`: it has none. `oversizedText` stands for one that is too
+ * large.
+ */
+export function textToParse(config: NodeConfig | undefined, path: string): string | undefined {
+  const entry = config?.entries.get(path);
+  if (entry?.kind !== "file") return undefined;
+  return entry.sizeBytes > mostStoredTextBytes ? oversizedText : textOf(entry.contents);
+}
+
 /** Whether a configuration masks a unit: itself, or the template that it comes from. */
-export function masks({ entries }: NodeConfig, name: string): boolean {
+export function masks({ entries }: FilledPlaces, name: string): boolean {
   for (const file of new Set([name, templateOf(name)])) {
     const entry = entries.get(`${unitFolder}/${file}`);
     if (entry !== undefined && entry.kind !== "absent") return isMasking(entry);
@@ -293,7 +356,7 @@ export function masks({ entries }: NodeConfig, name: string): boolean {
 }
 
 /** Whether a configuration has the file of a unit: its own, or that of its template. */
-export function bringsUnit({ entries }: NodeConfig, name: string): boolean {
+export function bringsUnit({ entries }: FilledPlaces, name: string): boolean {
   const kinds = [name, templateOf(name)].map((file) => entries.get(`${unitFolder}/${file}`)?.kind);
   return kinds.find((kind) => kind === "file" || kind === "link") === "file";
 }
@@ -314,8 +377,8 @@ export function findUnitIn({ entries }: NodeConfig, shipped: ShippedUnits): Find
   }
   // The text of a template is that of all its instances.
   const own = new Map<string, string>();
-  const textAt = (path: string, contents: Uint8Array): string => {
-    const text = own.get(path) ?? textOf(contents) ?? "";
+  const textAt = (path: string, entry: Extract<WantedEntry, { readonly kind: "file" }>): string => {
+    const text = own.get(path) ?? textOf(entry.contents) ?? "";
     own.set(path, text);
     return text;
   };
@@ -324,7 +387,7 @@ export function findUnitIn({ entries }: NodeConfig, shipped: ShippedUnits): Find
     const entry = entries.get(path);
     if (entry?.kind === "link") return "masked";
     const isOwn = entry?.kind === "file";
-    const text = isOwn ? textAt(path, entry.contents) : shipped.get(name);
+    const text = isOwn ? textAt(path, entry) : shipped.get(name);
     if (text === undefined) return undefined;
     const file = { path: isOwn ? path : `${vendorUnitFolder}/${name}`, text };
     return unitFileOf(file, unit, (folder) => dropins.get(folder) ?? noDropins);

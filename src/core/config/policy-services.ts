@@ -1,7 +1,7 @@
 import type { Problem } from "../../ignition/problem.ts";
 import { nearestOf } from "../text/nearest.ts";
 import { type PolicyAction, type UserPolicies, takesAbsentUnit } from "./disruption-policy.ts";
-import { type NodeConfig, bringsUnit, masks } from "./node-config.ts";
+import { type FilledPlaces, bringsUnit, masks } from "./node-config.ts";
 import { readUnitName } from "./unit-name.ts";
 
 /** Services that node OSes commonly ship. For others, an administrator gets a warning that the OS may make needless. */
@@ -31,7 +31,7 @@ export interface ServiceProblem {
  */
 export function problemOfService(
   service: string,
-  configs: readonly NodeConfig[],
+  configs: readonly FilledPlaces[],
   where: string,
 ): ServiceProblem | undefined {
   const read = readUnitName(service);
@@ -67,7 +67,7 @@ export function problemOfService(
 }
 
 /** Units that the machines may have: those of the configurations, and of every OS. */
-function* unitsKnown(configs: readonly NodeConfig[]): Generator<string> {
+function* unitsKnown(configs: readonly FilledPlaces[]): Generator<string> {
   for (const { entries } of configs)
     for (const { origin } of entries.values()) if (origin.kind === "unit") yield origin.name;
   yield* ofEveryOs;
@@ -82,7 +82,7 @@ function serviceOf(action: PolicyAction): readonly [field: string, service: stri
 /** Services of an administrator's disruption policies that machines probably do not have, by the fields that name them. */
 export function problemsOfServices(
   policies: UserPolicies | undefined,
-  configs: readonly NodeConfig[],
+  configs: readonly FilledPlaces[],
   where: string,
 ): readonly (Problem & ServiceProblem)[] {
   const lists = [

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { heavyContents } from "../../../test/support/heavy-contents.ts";
 import { irreconcilableBetween, reconcile } from "./reconcilable.ts";
 import { validateMachineConfig } from "./validate-machine-config.ts";
 
@@ -169,4 +170,17 @@ describe("irreconcilableBetween", () => {
     for (const _ of [1, 2])
       expect(irreconcilableBetween(from, to, overrides).map(({ field }) => field)).toEqual(fields);
   });
+});
+
+test("what keeps a machine from a config is found without its contents being decoded again [config-reconcilable-6]", () => {
+  const from = config({ storage: { directories: [{ path: "/etc/d" }] } });
+  const files = [1, 2].map((number) => ({ path: `/etc/f${number}`, contents: heavyContents(number) }));
+  // Each change of a kernel argument makes the whole config anew.
+  const changed = Array.from({ length: 20 }, (_, i) =>
+    structuredClone(config({ storage: { files } }, { kernelArguments: [`a=${i}`] })),
+  );
+  const before = process.threadCpuUsage();
+  for (const to of changed)
+    expect(reconcile(from, to).map(({ field }) => field)).toEqual(["spec.config.storage.directories"]);
+  expect(process.threadCpuUsage(before).user / 1e6).toBeLessThan(2);
 });

@@ -1,7 +1,7 @@
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
 import { hostPaths } from "../../api/names.ts";
 import { equalValues } from "../../ignition/canonical.ts";
-import { contentsReader } from "../../ignition/data-url.ts";
+import { contentsReader } from "../../ignition/held-contents.ts";
 import { judgeIgnition, readIgnition } from "../../ignition/parse-ignition.ts";
 import { type Problem, pathTo } from "../../ignition/problem.ts";
 import { type IgnitionConfig, type Passwd, type Unit, emptyIgnition } from "../../ignition/types.ts";
@@ -37,6 +37,8 @@ export interface ReconcileOptions {
   readonly overrides?: readonly StorageOverride[];
   /** `/proc/sys/crypto/fips_enabled` of the machine, when known. */
   readonly machineFips?: boolean;
+  /** `unread`: whether contents of files can be had is not looked at. */
+  readonly contents?: "unread";
 }
 
 type Config = Pick<MachineConfig, "metadata" | "spec">;
@@ -67,6 +69,16 @@ export function irreconcilableBetween(
   ofBoth.set(key, found);
   return found;
 }
+
+/**
+ * The obstacles between a configuration and one MachineConfig of those that the next one is merged from, without those that
+ * contents of files are: all of a pool's MachineConfigs may be asked about.
+ */
+export const sectionsThatDiffer = (
+  from: Config,
+  member: Config,
+  overrides: readonly StorageOverride[],
+): readonly Irreconcilable[] => reconcile(from, member, { overrides, contents: "unread" });
 
 /** A finding in a few words: the field, and why a running machine cannot follow. */
 export const describeIrreconcilable = ({ field, reason }: Irreconcilable): string => `${field} ${reason}`;
@@ -108,7 +120,7 @@ export function reconcile(from: Config, to: Config, options: ReconcileOptions = 
   if (after !== undefined) refuseAll(to, judgeIgnition(after));
   if (found.length > 0) return found;
   if (before === undefined || after === undefined) return found;
-  for (const one of reconcileIgnition(before, after, options.overrides ?? [])) found.push(one);
+  for (const one of reconcileIgnition(before, after, options)) found.push(one);
   const fips = to.spec?.fips === true;
   if (fips !== (from.spec?.fips === true))
     refuse(
@@ -131,7 +143,7 @@ type Refuse = (field: string, reason: string, remedy: string, rule?: Irreconcila
 export function reconcileIgnition(
   before: IgnitionConfig,
   after: IgnitionConfig,
-  overrides: readonly StorageOverride[] = [],
+  { overrides = [], contents }: Pick<ReconcileOptions, "overrides" | "contents"> = {},
 ): readonly Irreconcilable[] {
   const found: Irreconcilable[] = [];
   const refuse: Refuse = (field, reason, remedy, rule = "reference") =>
@@ -144,7 +156,7 @@ export function reconcileIgnition(
       "use spec.kernelArguments of the MachineConfig",
     );
   storageChanges(before.storage ?? {}, after.storage ?? {}, overrides, refuse);
-  unfollowedFiles(after.storage?.files ?? [], refuse);
+  unfollowedFiles(after.storage?.files ?? [], contents === "unread" ? undefined : contentsReader(), refuse);
   unwritableUnits(after.systemd?.units ?? [], refuse);
   if (!equalValues(before.storage?.luks, after.storage?.luks))
     refuse("storage.luks", "the section luks changes, and running machines would not follow", newMachines, "ours");
@@ -186,8 +198,12 @@ function storageChanges(old: Storage, next: Storage, overrides: readonly Storage
     );
 }
 
-function unfollowedFiles(files: NonNullable<Storage["files"]>, refuse: Refuse): void {
-  const read = contentsReader();
+/** @param read `undefined`: contents are not looked at. */
+function unfollowedFiles(
+  files: NonNullable<Storage["files"]>,
+  read: ReturnType<typeof contentsReader> | undefined,
+  refuse: Refuse,
+): void {
   for (const [i, file] of files.entries()) {
     const field = pathTo("storage.files", i);
     if ((file.append ?? []).length > 0)
@@ -198,8 +214,8 @@ function unfollowedFiles(files: NonNullable<Storage["files"]>, refuse: Refuse): 
       );
     if (file.path === hostPaths.force)
       refuse(pathTo(field, "path"), `${file.path} is the daemon's force file`, "take the file out of the config");
-    const contents = read(file.contents);
-    if (contents.verdict === "refused")
+    const contents = read?.(file.contents);
+    if (contents?.verdict === "refused")
       refuse(
         pathTo(field, "contents"),
         `${file.path}: ${contents.reason}`,

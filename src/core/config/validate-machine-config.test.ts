@@ -1,4 +1,6 @@
 import { expect, test } from "vitest";
+import { gzipSync } from "node:zlib";
+import { encodeDataUrl } from "../../ignition/data-url.ts";
 import { alsoShapes, unitsOfShape } from "../../../test/support/also-shapes.ts";
 import { countWork } from "../../../test/support/count-work.ts";
 import { validateMachineConfig } from "./validate-machine-config.ts";
@@ -123,3 +125,25 @@ test("a config with more findings than a call takes arguments is judged, with ea
     path: "spec.config.passwd.users[0].sshAuthorizedKeys[149999]",
   });
 });
+
+test.for([
+  { path: "/etc/kubernetes/kubelet.conf", length: 300_000, isTold: true },
+  { path: "/etc/kubernetes/kubelet.conf", length: 200_000, isTold: false },
+  { path: "/etc/crio/crio.conf.d/99-a", length: 300_000, isTold: true },
+  { path: "/etc/containers/registries.conf", length: 300_000, isTold: false },
+  { path: "/etc/containers/registries.conf", length: 2_000_000, isTold: true },
+  { path: "/etc/a.conf", length: 2_000_000, isTold: false },
+])(
+  "a file $path of $length characters: is it told that nobody parses it? $isTold [validate-machine-config-2]",
+  ({ path, length, isTold }) => {
+    const contents = { compression: "gzip", source: encodeDataUrl(gzipSync("#".repeat(length))) };
+    const problems = validateMachineConfig(
+      {
+        metadata: { name: "50-a" },
+        spec: { config: { ignition: { version: "3.4.0" }, storage: { files: [{ path, contents }] } } },
+      },
+      { role: "worker" },
+    );
+    expect(problems.filter(({ reason }) => /has more than \d+ characters/.test(reason))).toHaveLength(isTold ? 1 : 0);
+  },
+);

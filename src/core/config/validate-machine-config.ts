@@ -1,11 +1,11 @@
 import { pushAll } from "../../api/schema/push-all.ts";
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
 import { annotations, hostPaths, labels } from "../../api/names.ts";
-import { contentsReader, decodeContents, textOf } from "../../ignition/data-url.ts";
+import { contentsReader, heldText, mostStoredTextBytes, mostTextCharacters } from "../../ignition/held-contents.ts";
 import { decimalMode } from "../../ignition/file-mode.ts";
 import { type ParsedIgnition, parseIgnition } from "../../ignition/parse-ignition.ts";
 import { type Problem, pathTo } from "../../ignition/problem.ts";
-import type { IgnitionConfig, Unit } from "../../ignition/types.ts";
+import type { File, IgnitionConfig, Unit } from "../../ignition/types.ts";
 import { certificatePaths } from "../certificates/machine-certificates.ts";
 import { parseImageReference } from "../images/image-reference.ts";
 import { type FindUnit, installingOf, reachedFrom, unitFileOf, unitFolder } from "./install-links.ts";
@@ -163,8 +163,19 @@ function renderProblems(config: MachineConfigInput): readonly Problem[] {
   return problems;
 }
 
-/** Parts that render by themselves, and then cannot be applied to a running machine, or not as written. */
+const beyondReference = new WeakMap<IgnitionConfig, readonly Problem[]>();
+
+/**
+ * Parts that render by themselves, and then cannot be applied to a running machine, or not as written; found once per
+ * object.
+ */
 export function findingsBeyondReference(config: IgnitionConfig): readonly Problem[] {
+  const known = beyondReference.get(config) ?? lookBeyondReference(config);
+  beyondReference.set(config, known);
+  return known;
+}
+
+function lookBeyondReference(config: IgnitionConfig): readonly Problem[] {
   const problems: Problem[] = conflictsOf(config);
   const warning = (path: string, reason: string, remedy?: string) =>
     problems.push({ path, reason, ...(remedy === undefined ? {} : { remedy }), severity: "warning" });
@@ -189,6 +200,13 @@ export function findingsBeyondReference(config: IgnitionConfig): readonly Proble
         pathTo(where, "contents"),
         contents.reason,
         contents.because === "remote" ? "give the contents inline" : undefined,
+      );
+    const most = mostParsed(file.path);
+    if (contents.verdict === "decoded" && contents.sizeBytes > most && isTooLarge(file, most))
+      warning(
+        pathTo(where, "contents"),
+        `${file.path} has more than ${most} characters: no settings of the cluster are laid over it, and what a change of it means to machines is not looked for in it`,
+        "shorten it",
       );
     const place = placeFinding(file.path);
     if (place !== undefined) warning(pathTo(where, "path"), place.reason, place.remedy);
@@ -344,6 +362,22 @@ const firstBootSections: readonly {
   },
 ];
 
+const kubeletConfs = ["/etc/kubernetes/kubelet.conf", "/var/lib/kubelet/config.yaml"];
+const enginesFiles = ["/etc/containers/registries.conf", "/etc/containers/policy.json"];
+
+const isTooLarge = ({ contents }: File, most: number): boolean => {
+  const text = heldText(contents, most);
+  return text.verdict === "refused" && text.because === "tooLarge";
+};
+
+/** Characters up to which a file is parsed. */
+function mostParsed(path: string): number {
+  if (enginesFiles.includes(path)) return mostStoredTextBytes;
+  const isParsed =
+    kubeletConfs.includes(path) || path === "/etc/containers/storage.conf" || path.startsWith("/etc/crio/crio.conf.d/");
+  return isParsed ? mostTextCharacters : Infinity;
+}
+
 /** Folders that each boot empties. Source: systemd file-hierarchy(7). */
 const emptiedAtBoot = ["/run", "/tmp"];
 
@@ -388,10 +422,4 @@ function conflictsOf(config: IgnitionConfig): Problem[] {
     path: conflict.second.field,
     ...describeConflict(conflict, ({ field }) => `spec.config.${field}`),
   }));
-}
-
-/** Contents as text for people: `undefined` when they cannot be shown. */
-export function readableContents(resource: Parameters<typeof decodeContents>[0]): string | undefined {
-  const contents = decodeContents(resource);
-  return contents.verdict === "decoded" ? textOf(contents.bytes) : undefined;
 }

@@ -1,4 +1,5 @@
 import { parse } from "smol-toml";
+import { readOnce } from "../text/read-once.ts";
 import { foldedName } from "../../ignition/folded-name.ts";
 import { type ImageReference, parseImageReference, printImageReference, repositoryOf } from "./image-reference.ts";
 
@@ -99,7 +100,7 @@ function relocated(reference: ImageReference, scope: string, location: string): 
  * Reads `/etc/containers/registries.conf`. `undefined` for a text that is not TOML or has fields of other types:
  * callers then refuse the image, or treat no change as safe.
  */
-export function parseRegistriesConf(text: string): RegistriesConf | undefined {
+export const parseRegistriesConf = readOnce((text: string): RegistriesConf | undefined => {
   const { "unqualified-search-registries": search = [], registry: list = [] } =
     fieldsOf(tomlTable(text), fileFields) ?? unreadable;
   if (!isListOf(search, isText) || !isListOf(list, isTable)) return undefined;
@@ -110,7 +111,7 @@ export function parseRegistriesConf(text: string): RegistriesConf | undefined {
     registries.set(section.prefix === "" ? section.location : section.prefix, section);
   }
   return { unqualifiedSearch: search, registries };
-}
+});
 
 type Table = Readonly<Record<string, unknown>>;
 

@@ -2,11 +2,12 @@ import { openshift } from "../../api/foreign/openshift.ts";
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
 import { objects as names } from "../../api/names.ts";
 import type { KubeObject, Resource } from "../../api/schema/object.ts";
+import { oversizedReason, oversizedText } from "../../ignition/held-contents.ts";
 import { type TlsSecurityProfile, kubeletTlsOf } from "../certificates/tls-profile.ts";
 import { baseConfigOf } from "../render/base-config-of.ts";
 import { fileText } from "../render/config-file.ts";
 import { type BaseReading, type KnownGates, type KubeletTls, kubeletBase } from "./kubelet-base.ts";
-import { kubeletConfPath, kubeletConfPaths } from "./kubelet-config.ts";
+import { kubeletConfPaths } from "./kubelet-config.ts";
 import { gateProblem } from "./kubelet-settings.ts";
 
 /** A FeatureGate `cluster`, as far as kubelets follow it. Source: openshift/api config/v1/types_feature.go (master). */
@@ -151,10 +152,16 @@ export function kubeletBaseOf(
 ): BaseReading | undefined {
   const config = baseConfigOf("kubelet", pool, configOf);
   if (config === undefined) return undefined;
-  const path = kubeletConfPaths.find((one) => fileText(config, one) !== undefined) ?? kubeletConfPath;
-  const text = fileText(config, path);
-  if (text === undefined)
-    return { verdict: "refused", reason: `${config.metadata.name} holds no ${kubeletConfPaths.join(" and no ")}` };
+  const { name } = config.metadata;
+  const texts = kubeletConfPaths.map((path) => ({ path, text: fileText(config, path) }));
+  const { path, text } = texts.find((one) => one.text !== undefined) ?? {};
+  if (path === undefined || text === undefined)
+    return { verdict: "refused", reason: `${name} holds no ${kubeletConfPaths.join(" and no ")}` };
+  if (text === oversizedText)
+    return {
+      verdict: "refused",
+      reason: `${name}: ${path} ${oversizedReason}: shorten it, or delete ${name} to begin with the worker pool's`,
+    };
   const base = kubeletBase({ ...settings, text, pool });
   return base.verdict === "read" ? { ...base, path } : base;
 }

@@ -1,4 +1,5 @@
 import { lenientKubernetesYaml } from "../text/kubernetes-yaml.ts";
+import { readOnce } from "../text/read-once.ts";
 import { type Decoded, decodeGo } from "./decode-go.ts";
 import { kubeletConfiguration } from "./kubelet-fields.ts";
 
@@ -46,23 +47,34 @@ export type BaseReading =
  * gates, and for the pool `worker` its latency profile.
  */
 export function kubeletBase({ text, tls, gates, latencyProfile, pool }: KubeletBaseInputs): BaseReading {
-  const read = lenientKubernetesYaml(text);
-  if (read === undefined) return { verdict: "refused", reason: "the base configuration is no YAML" };
-  const { value, problems } = decodeGo(read.value, kubeletConfiguration);
-  const [first] = problems;
-  if (first !== undefined)
-    return { verdict: "refused", reason: `the base configuration is wrong: ${first.path} ${first.reason}` };
+  const read = readKubeletText(text);
+  if (read.verdict === "refused") return read;
   const every = pool === "worker" && latencyProfile !== undefined ? reportEvery[latencyProfile] : undefined;
   return {
     verdict: "read",
     config: {
-      ...value,
+      ...read.value,
       ...withTls(tls),
-      featureGates: { ...(value["featureGates"] as Decoded | undefined), ...gatesAs(gates) },
+      featureGates: { ...(read.value["featureGates"] as Decoded | undefined), ...gatesAs(gates) },
       ...(every === undefined ? {} : { nodeStatusUpdateFrequency: every }),
     },
   };
 }
+
+/** What a base kubelet.conf says by itself. */
+const readKubeletText = readOnce(
+  (
+    text,
+  ): { readonly verdict: "read"; readonly value: Decoded } | Extract<BaseReading, { readonly verdict: "refused" }> => {
+    const read = lenientKubernetesYaml(text);
+    if (read === undefined) return { verdict: "refused", reason: "the base configuration is no YAML" };
+    const { value, problems } = decodeGo(read.value, kubeletConfiguration);
+    const [first] = problems;
+    return first === undefined
+      ? { verdict: "read", value }
+      : { verdict: "refused", reason: `the base configuration is wrong: ${first.path} ${first.reason}` };
+  },
+);
 
 export const withTls = ({ minVersion, cipherSuites }: KubeletTls): Decoded => ({
   tlsMinVersion: minVersion,

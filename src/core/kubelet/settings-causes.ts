@@ -1,4 +1,5 @@
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
+import { mostTextCharacters } from "../../ignition/held-contents.ts";
 import { fileText } from "../render/config-file.ts";
 import { lenientKubernetesYaml } from "../text/kubernetes-yaml.ts";
 import { printable } from "../text/printable.ts";
@@ -15,8 +16,9 @@ export interface SettingsCause {
   readonly path: string;
 }
 
-/** The values of a kubelet.conf by their paths, as JSON. Values that are the same as none to a kubelet are left out. */
-export const kubeletValues = (text: string): ReadonlyMap<string, string> => leaves(lenientKubernetesYaml(text)?.value);
+/** The values of a kubelet.conf by their paths, as JSON. Values that are the same as none to a kubelet are left out; a text that is too large to be parsed has none. */
+export const kubeletValues = (text: string): ReadonlyMap<string, string> =>
+  text.length > mostTextCharacters ? new Map() : leaves(lenientKubernetesYaml(text)?.value);
 
 const isZero = (value: unknown): boolean => value === null || value === 0 || ["", "0", "0s"].includes(value as string);
 

@@ -61,6 +61,7 @@ function wantedOf(entry: PayloadEntry): WantedEntry {
   return {
     kind: "file",
     contents,
+    sizeBytes: contents.length,
     digest: bytesToHex(sha256(contents)),
     ...own(entry),
     origin: found,

@@ -197,7 +197,7 @@ function spaceProblems(node: ObservedNode, target: NodeConfig, { freeBytes }: Ma
   let needs = 0;
   for (const [path, wanted] of writtenFiles(target)) {
     const is = node.entries.get(path);
-    if (!(is?.kind === "file" && is.digest === wanted.digest)) needs += wanted.contents.length;
+    if (!(is?.kind === "file" && is.digest === wanted.digest)) needs += wanted.sizeBytes;
   }
   if (needs === 0 || needs + reserveBytes <= freeBytes) return [];
   return [

@@ -1,6 +1,5 @@
 import { pushAll } from "../../api/schema/push-all.ts";
 import type { ClusterPolicies } from "../../api/kinds/machine-configuration.ts";
-import { textOf } from "../../ignition/data-url.ts";
 import { type Because, type Change, type Consequence, describeChange, sameConsequence } from "../config/change.ts";
 import { type ContentGap, type ContentStep, contentGap, matchesWanted } from "./content-gap.ts";
 import { deploymentChanges, sameDeployment, wantedDeployment } from "./deployment.ts";
@@ -20,6 +19,7 @@ import {
   emptyNodeConfig,
   findUnitIn,
   masks,
+  textToParse,
 } from "../config/node-config.ts";
 import type { Debt, ObservedDeployment, ObservedNode } from "./observed-node.ts";
 import { listText } from "../text/list-text.ts";
@@ -161,7 +161,7 @@ const paidBefore = ({ ledger, bootId }: ObservedNode, target: NodeConfig, gap: G
   ledger?.bootId === bootId && isTargetOf(ledger, target) && gap.changes.length === 0 ? (ledger.paid ?? []) : [];
 
 const policyContextOf = (node: ObservedNode, target: NodeConfig): PolicyContext => ({
-  registries: { before: textAt(node.previous, registriesConf), after: textAt(target, registriesConf) },
+  registries: { before: textToParse(node.previous, registriesConf), after: textToParse(target, registriesConf) },
 });
 
 /** A target that the machine could not boot, apply or keep: the force file requests another attempt. */
@@ -296,11 +296,6 @@ function isRecorded(debt: Debt, recorded: readonly Debt[] | undefined): boolean 
   const known = recorded?.find(({ consequence }) => sameConsequence(consequence, debt.consequence));
   const subjects = new Set(known?.changes.map(changeSubjectOf));
   return recorded === undefined || debt.changes.every((change) => subjects.has(changeSubjectOf(change)));
-}
-
-function textAt(config: NodeConfig | undefined, path: string): string | undefined {
-  const entry = config?.entries.get(path);
-  return entry?.kind === "file" ? textOf(entry.contents) : undefined;
 }
 
 /**

@@ -174,6 +174,7 @@ const file = (path: string, text: string) =>
     {
       kind: "file",
       contents: utf8ToBytes(text),
+      sizeBytes: text.length,
       digest: text,
       mode: 0o644,
       user: owner,

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { heavyContents } from "../../../test/support/heavy-contents.ts";
 import type { ContainerRuntimeConfig } from "../../api/kinds/container-runtime-config.ts";
 import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
@@ -121,7 +122,7 @@ describe("a runtime left over from an earlier release", () => {
     ["separators of lines", "\u2028"],
   ] as const)("is looked for in a drop-in of %s in one pass [os-image-demands-7]", ([, blank]) => {
     const before = process.threadCpuUsage();
-    const text = blank.repeat(100_000);
+    const text = blank.repeat(60_000);
     const contents = { source: `data:,${encodeURIComponent(`${text}!\ndefault_runtime = "runc"${text}`)}` };
     const padded = config("rendered-worker-1", {
       osImageURL: one,
@@ -129,5 +130,24 @@ describe("a runtime left over from an earlier release", () => {
     });
     expect(questionOf(undefined, padded, false)).toMatchObject({ demands: { runtime: { name: "runc" } } });
     expect(process.threadCpuUsage(before).user / 1e6).toBeLessThan(2);
+  });
+
+  test("is looked for from the last drop-in, and not in those that are too large [os-image-demands-8]", () => {
+    const folder = "/etc/crio/crio.conf.d";
+    const many = (last: string) => [
+      ...Array.from({ length: 30 }, (_, i) => ({ path: `${folder}/${i + 10}-a`, contents: heavyContents(i) })),
+      { ...drop, path: `${folder}/${last}-b`, contents: { source: "data:,default_runtime%20%3D%20%22runc%22" } },
+    ];
+    for (const last of ["99", "00"]) {
+      const files = many(last);
+      const rendered = config("rendered-worker-1", {
+        osImageURL: one,
+        config: { ignition: { version: "3.4.0" }, storage: { files } },
+      });
+      const before = process.threadCpuUsage();
+      const asks = questionOf(undefined, rendered, false);
+      expect(process.threadCpuUsage(before).user / 1e6).toBeLessThan(1.5);
+      expect(asks).toMatchObject({ demands: { runtime: { name: "runc", path: `${folder}/${last}-b` } } });
+    }
   });
 });

@@ -1,5 +1,6 @@
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
-import { decodeContents, textOf } from "../../ignition/data-url.ts";
+import { contentsReader, heldText } from "../../ignition/held-contents.ts";
+import type { IgnitionConfig } from "../../ignition/types.ts";
 import { splitKernelArguments } from "../config/node-config.ts";
 import { ignitionOf } from "../config/validate-machine-config.ts";
 import { baseRuntimePath } from "../render/base-configs.ts";
@@ -61,21 +62,30 @@ const demandsNothing = ({ runtime, cgroupV1: old }: OSImageDemands): boolean =>
 /** Blanks of its own line alone: a text of line feeds costs one pass. */
 const defaultRuntime = /^[ \t]*default_runtime[ \t]*=[ \t]*"([^"\n]*)"/m;
 
+/** The runtime that each configuration chooses, by object. */
+const runtimes = new WeakMap<IgnitionConfig, { readonly chosen: OSImageDemands["runtime"] }>();
+
 /** The runtime that the drop-ins of CRI-O choose; the last one counts. */
 function chosenRuntime(rendered: Pick<MachineConfig, "metadata" | "spec">): OSImageDemands["runtime"] {
   const ignition = ignitionOf(rendered);
-  const files = ignition?.verdict === "valid" ? (ignition.config.storage?.files ?? []) : [];
-  const chosen = files
+  if (ignition?.verdict !== "valid") return undefined;
+  const known = runtimes.get(ignition.config) ?? { chosen: lastChoice(ignition.config) };
+  runtimes.set(ignition.config, known);
+  return known.chosen !== undefined && containerRuntimes.includes(known.chosen.name) ? known.chosen : undefined;
+}
+
+/** What the last drop-in that chooses one says. A drop-in that is too large to be parsed chooses none. */
+function lastChoice({ storage }: IgnitionConfig): OSImageDemands["runtime"] {
+  const read = contentsReader();
+  const dropins = (storage?.files ?? [])
     .filter(({ path }) => path.startsWith("/etc/crio/crio.conf.d/"))
-    .toSorted((a, b) => (a.path < b.path ? -1 : 1))
-    .flatMap(({ path, contents }) => {
-      const decoded = contents === undefined ? undefined : decodeContents(contents);
-      const text = decoded?.verdict === "decoded" ? textOf(decoded.bytes) : undefined;
-      const name = defaultRuntime.exec(text ?? "")?.[1];
-      return name === undefined ? [] : [{ path, name }];
-    })
-    .at(-1);
-  return chosen !== undefined && containerRuntimes.includes(chosen.name) ? chosen : undefined;
+    .toSorted((a, b) => (a.path < b.path ? 1 : -1));
+  for (const { path, contents } of dropins) {
+    const text = read(contents).verdict === "decoded" ? heldText(contents) : undefined;
+    const name = text?.verdict === "text" ? defaultRuntime.exec(text.text)?.[1] : undefined;
+    if (name !== undefined) return { path, name };
+  }
+  return undefined;
 }
 
 /** Whether an OS image has what a configuration needs of it. */

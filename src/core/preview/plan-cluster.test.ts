@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { heavyContents } from "../../../test/support/heavy-contents.ts";
 import type { Node } from "../../api/foreign/kubernetes.ts";
 import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
@@ -425,6 +426,28 @@ describe("planCluster", () => {
       stood: [expect.stringContaining("of which 6291456 are merged")],
     });
     expect(pools.find((each) => each.pool === "worker")).toMatchObject({ verdict: "unchanged" });
+  });
+
+  test("services of policies are looked for without the contents of any MachineConfig [preview-plan-cluster-8]", () => {
+    const heavy = Array.from({ length: 30 }, (_, i) => {
+      const one = config(`50-infra-${i}`, "infra", {});
+      const storage = { files: [{ path: "/etc/f", contents: heavyContents(i) }] };
+      const systemd = { units: [{ name: `u${i}.service`, contents: "[Service]\nExecStart=/bin/true\n" }] };
+      return { ...one, spec: { config: { ignition: { version: "3.4.0" }, storage, systemd } } };
+    });
+    const stored = {
+      ...before,
+      pools: [...before.pools, pool("infra")],
+      machineConfigs: [...before.machineConfigs, ...heavy],
+    };
+    const restarts = policies([
+      ["/etc/a", "u7.service"],
+      ["/etc/b", "u77.service"],
+    ]);
+    const began = process.cpuUsage();
+    const { warnings } = planCluster(stored, { ...stored, machineConfiguration: restarts });
+    expect(process.cpuUsage(began).user / 1e6).toBeLessThan(1.5);
+    expect(warnings).toEqual([expect.stringContaining("no MachineConfig of the cluster brings u77.service")]);
   });
 
   test("services of policies that stood are told from new ones, whatever the number of them [preview-plan-cluster-7]", () => {

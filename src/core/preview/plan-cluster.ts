@@ -22,7 +22,7 @@ import { contentDigest } from "../config/image-content.ts";
 import { withImage } from "../machine/image-target.ts";
 import type { Problem } from "../../ignition/problem.ts";
 import { isControlPlane } from "../pool/member-facts.ts";
-import { type NodeConfig, emptyNodeConfig, type ContentMode } from "../config/node-config.ts";
+import { type NodeConfig, emptyNodeConfig, filledPlaces, type ContentMode } from "../config/node-config.ts";
 import type { ObservedEntry } from "../machine/observed-content.ts";
 import { type Step, planNode } from "../machine/plan-node.ts";
 import { type ServiceProblem, problemOfService, problemsOfServices } from "../config/policy-services.ts";
@@ -36,7 +36,7 @@ import { renderStreamOf } from "../render/os-streams.ts";
 import { type RenderRefusal, type RenderInputs, type RenderWarning } from "../render/render-pool.ts";
 import { tooLargeTogether } from "../render/too-large-together.ts";
 import type { RegistryObjects } from "../runtime/registry-objects.ts";
-import { kernelTypes } from "../config/validate-machine-config.ts";
+import { ignitionOf, kernelTypes } from "../config/validate-machine-config.ts";
 import type { ObservedNode } from "../machine/observed-node.ts";
 import { isOfPeople, overriddenFiles, overriddenText } from "../render/overridden-files.ts";
 import { problemsOfObject } from "./object-rules.ts";
@@ -307,7 +307,10 @@ function serviceProblemsIn({
   const members = pools
     .map((pool) => membersOf(pool, pools, machineConfigs))
     .filter((ofPool) => tooLargeTogether(ofPool) === undefined);
-  const configs = [...new Set(members.flat())].flatMap((config) => decoded(config) ?? []);
+  const configs = [...new Set(members.flat())].flatMap((config) => {
+    const ignition = ignitionOf(config);
+    return ignition?.verdict === "valid" ? [filledPlaces(ignition.config)] : [];
+  });
   return problemsOfServices(policies, configs, "the cluster");
 }
 

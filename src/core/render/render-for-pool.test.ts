@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { countWork } from "../../../test/support/count-work.ts";
+import { heavyContents } from "../../../test/support/heavy-contents.ts";
 import { labels } from "../../api/names.ts";
 import { renderForPool, storageOverridesOf } from "./render-for-pool.ts";
 import { renderPool } from "./render-pool.ts";
@@ -249,5 +250,23 @@ describe("renderForPool", () => {
         now(),
       ).verdict,
     ).toBe("rendered");
+  });
+
+  test("the member to blame is found without the contents of any [render-for-pool-14]", () => {
+    const folders = (name: string, path: string, number?: number) =>
+      member(name, {
+        storage: {
+          directories: [{ path }],
+          ...(number === undefined ? {} : { files: [{ path: "/etc/f", contents: heavyContents(number) }] }),
+        },
+      });
+    const heavy = Array.from({ length: 30 }, (_, i) => folders(`50-heavy-${i + 10}`, "/etc/d", i));
+    const current = now(...heavy);
+    const before = process.threadCpuUsage();
+    expect(renderForPool(inputs(...heavy, folders("99-more", "/etc/e")), current)).toMatchObject({
+      verdict: "refused",
+      refusals: [{ code: "Irreconcilable", member: "99-more", path: "spec.config.storage.directories" }],
+    });
+    expect(process.threadCpuUsage(before).user / 1e6).toBeLessThan(1.5);
   });
 });

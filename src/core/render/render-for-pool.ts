@@ -4,7 +4,12 @@ import type { IgnitionConfig } from "../../ignition/types.ts";
 import { sourcesOf } from "../config/changed-sources.ts";
 import { inMergeOrder } from "../config/merge-fields.ts";
 import { describeConflict, pathClaims, pathConflicts, type PathClaim } from "../config/path-conflicts.ts";
-import { type StorageOverride, irreconcilableBetween, overrideFor } from "../config/reconcilable.ts";
+import {
+  type StorageOverride,
+  irreconcilableBetween,
+  overrideFor,
+  sectionsThatDiffer,
+} from "../config/reconcilable.ts";
 import { type MachineConfigInput, ignitionOf } from "../config/validate-machine-config.ts";
 import { listText } from "../text/list-text.ts";
 import { type RenderRefusal, type RenderInputs, type RenderResult, renderPool } from "./render-pool.ts";
@@ -209,7 +214,10 @@ function aboutFile(reason: string, path: string | undefined, rendered: string): 
   return path === undefined || bare.includes(path) ? bare : `${path}: ${bare}`;
 }
 
-/** The first member that brings the same finding by itself; none if a deleted member caused it. */
+/**
+ * The first member that brings the same finding by itself; none if a deleted member caused it. No contents are read: no
+ * finding of the reference is about them.
+ */
 function culpritOf(
   inputs: RenderInputs,
   current: Pick<MachineConfig, "metadata" | "spec">,
@@ -219,7 +227,7 @@ function culpritOf(
 ): string | undefined {
   const section = sectionOf(field);
   const brings = (member: RenderInputs["members"][number]) =>
-    irreconcilableBetween(current, member, overrides).some(
+    sectionsThatDiffer(current, member, overrides).some(
       (one) => sectionOf(one.field) === section && (one.reason === reason || section === field),
     );
   return inMergeOrder(inputs.members).find((member) => mentions(member, section) && brings(member))?.metadata.name;

@@ -1,4 +1,5 @@
 import { stringify } from "yaml";
+import { oversizedReason, oversizedText } from "../../ignition/held-contents.ts";
 import { type Decoded, type FieldProblem } from "../kubelet/decode-go.ts";
 import type { GeneratedFile } from "../render/generated-config.ts";
 import { lenientKubernetesYaml } from "../text/kubernetes-yaml.ts";
@@ -89,7 +90,10 @@ export function providerFiles(images: readonly string[], base: ProviderFile | un
   if (images.length === 0) return { verdict: "files", files: [], skipped: [] };
   const before = base === undefined ? { providers: [], others: {} } : readProviders(base.text);
   if (before === undefined)
-    return { verdict: "refused", reason: `the base configuration's ${base?.path ?? ""} lists no providers` };
+    return {
+      verdict: "refused",
+      reason: `the base configuration's ${base?.path ?? ""} ${base?.text === oversizedText ? oversizedReason : "lists no providers"}`,
+    };
   const others = before.providers.filter(({ name }) => name !== crioProvider);
   const skipped = images.flatMap((image, index) => {
     const found = others.flatMap(overlapsOf(image))[0];

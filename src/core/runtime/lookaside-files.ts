@@ -1,5 +1,6 @@
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
-import { contentsReader, textOf } from "../../ignition/data-url.ts";
+import { textOf } from "../../ignition/data-url.ts";
+import { contentsReader } from "../../ignition/held-contents.ts";
 import { type Problem, pathTo } from "../../ignition/problem.ts";
 import type { File } from "../../ignition/types.ts";
 import { ignitionOf } from "../config/validate-machine-config.ts";
@@ -41,7 +42,7 @@ export function lookasideTexts(files: readonly File[]): readonly LookasideText[]
     if (left <= 0 || (file.contents?.source?.length ?? 0) > 10 * mostInObject) return tooLarge;
     const contents = read(file.contents);
     if (contents.verdict === "refused") return unread("its contents cannot be decoded", remedies.contents);
-    const text = textOf(contents.bytes);
+    const text = textOf(contents.bytes());
     if (text === undefined) return unread("it is no text in UTF-8", remedies.yaml);
     if (text.length > left) return tooLarge;
     left -= text.length;

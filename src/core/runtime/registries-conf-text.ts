@@ -1,7 +1,9 @@
 import { pushAll } from "../../api/schema/push-all.ts";
 import { parse, stringify } from "smol-toml";
+import { oversizedReason, oversizedText } from "../../ignition/held-contents.ts";
 import { type Decoded, decodeGo } from "../kubelet/decode-go.ts";
 import type { GoStruct } from "../kubelet/kubelet-fields.ts";
+import { readOnce } from "../text/read-once.ts";
 import type { MergedMirrors } from "./merge-mirrors.ts";
 import { outerScopes } from "./registry-scopes.ts";
 
@@ -57,7 +59,8 @@ export type RegistriesReading =
   | { readonly verdict: "refused"; readonly reason: string };
 
 /** Reads the template's registries.conf; an empty one enforces short names, as the reference's own. */
-export function readRegistries(text: string): RegistriesReading {
+export const readRegistries = readOnce((text: string): RegistriesReading => {
+  if (text === oversizedText) return { verdict: "refused", reason: `the base registries.conf ${oversizedReason}` };
   let parsed: unknown;
   try {
     parsed = text === "" ? { "short-name-mode": "enforcing" } : parse(text);
@@ -70,7 +73,7 @@ export function readRegistries(text: string): RegistriesReading {
     return { verdict: "refused", reason: `the base registries.conf is wrong: ${first.path} ${first.reason}` };
   const { registry = [], ...others } = value;
   return { verdict: "read", registries: (registry as readonly Partial<Registry>[]).map(completed), others };
-}
+});
 
 const completedEndpoint = (one: Partial<RegistryEndpoint>): RegistryEndpoint => ({
   location: one.location ?? "",

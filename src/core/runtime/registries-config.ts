@@ -1,3 +1,4 @@
+import { oversizedReason, oversizedText } from "../../ignition/held-contents.ts";
 import { pushAll } from "../../api/schema/push-all.ts";
 import { stringify } from "yaml";
 import type { RegistrySources } from "../../api/foreign/openshift.ts";
@@ -95,6 +96,8 @@ export function registriesConfig(inputs: RegistriesInputs): RegistriesConfig {
   const release = inputs.releaseImage === undefined ? undefined : parseImageReference(inputs.releaseImage);
   if (base.verdict === "refused")
     return refused([{ object: "template", path: registriesConfPath, reason: base.reason }]);
+  if (inputs.policy === oversizedText)
+    return refused([{ object: "template", path: policyPath, reason: `the base policy.json ${oversizedReason}` }]);
   if (release?.verdict === "refused")
     return refused([{ object: "ClusterVersion/version", path: "status.desired.image", reason: release.problem }]);
   const payload = release === undefined ? undefined : repositoryOf(release.reference);

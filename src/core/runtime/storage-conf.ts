@@ -1,4 +1,5 @@
 import { parse, stringify } from "smol-toml";
+import { oversizedReason, oversizedText } from "../../ignition/held-contents.ts";
 import { type Decoded, decodeGo } from "../kubelet/decode-go.ts";
 import type { GoStruct } from "../kubelet/kubelet-fields.ts";
 
@@ -73,6 +74,7 @@ export type StorageText =
  * @param base the template's text.
  */
 export function storageConfText(base: string, changes: StorageChanges): StorageText {
+  if (base === oversizedText) return { verdict: "refused", reason: `the base storage.conf ${oversizedReason}` };
   let parsed: unknown;
   try {
     parsed = parse(base);
