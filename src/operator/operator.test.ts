@@ -790,8 +790,7 @@ describe("the operator", () => {
     await kube.patch(MachineConfigPool, { name: "worker" }, invalid("ImageInputsValid"), { subresource: "status" });
     expect(await degraded("True")).toMatchObject({
       reason: "DegradedPool",
-      message:
-        "pool worker: its image cannot be planned since 2020-01-01T00:00:00Z: 1. the Secret push is missing",
+      message: "pool worker: its image cannot be planned since 2020-01-01T00:00:00Z: 1. the Secret push is missing",
     });
   });
 

@@ -29,13 +29,7 @@ import { applyManifest, forgetApplied, isApplied, reapplyMs } from "../apply-man
 import { ours, ownMap, clusterPullSecretOf } from "../cluster-sources.ts";
 import { builderBoundsIn, manifestInputs } from "../components.ts";
 import { builderDeployment, builderMetrics } from "../manifests.ts";
-import {
-  type OperatorTask,
-  type TaskContext,
-  type TaskResult,
-  progressing,
-  taskDone,
-} from "../operator-task.ts";
+import { type OperatorTask, type TaskContext, type TaskResult, progressing, taskDone } from "../operator-task.ts";
 import {
   watchBuildSettings,
   watchDeployments,
