@@ -71,7 +71,8 @@ const noted: readonly Noted[] = [
   {
     key: annotations.currentImage,
     writer: "daemon",
-    decides: "whether the machine has its image; which image is in use",
+    decides:
+      "whether the machine has its image; which image is in use; with the record of what the machine was given, whether its pool knows a base",
   },
   { key: annotations.currentOSImage, writer: "daemon", decides: "as `currentImage`" },
   {
