@@ -5,7 +5,7 @@ import { MachineConfigNode } from "../api/kinds/machine-config-node.ts";
 import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { MachineOSBuild } from "../api/kinds/machine-os-build.ts";
 import { annotations, fieldManagers } from "../api/names.ts";
-import { type KubeObject, type Resource, timestampOf } from "../api/schema/object.ts";
+import { type KubeObject, timestampOf } from "../api/schema/object.ts";
 import { poolPolicy } from "../core/pool/pool-policy.ts";
 import { givenConfigs } from "../core/config/given-configs.ts";
 import { poolOfRendered } from "../core/config/is-rendered.ts";
@@ -59,9 +59,10 @@ function configUsers(caches: Caches, config: string): readonly string[] {
 
 /** Whether anything but its target names a config, or a machine was given it. */
 function isNeeded(caches: Caches, config: string): boolean {
-  const isNamed = [kubernetes.Node, MachineOSBuild, MachineConfigNode].some(
-    (resource) => caches.of(resource as Resource).byIndex(used, config).length > 0,
-  );
+  const isNamed =
+    caches.of(kubernetes.Node).byIndex(used, config).length > 0 ||
+    caches.of(MachineOSBuild).byIndex(used, config).length > 0 ||
+    caches.of(MachineConfigNode).byIndex(used, config).length > 0;
   const pools = caches.of(MachineConfigPool).byIndex(used, config);
   const isServed = (pool: MachineConfigPool) =>
     servedCandidates(pool).includes(config) || pool.spec.configuration?.name !== config;
