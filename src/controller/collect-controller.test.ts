@@ -45,7 +45,7 @@ describe("rendered configs", () => {
     await policy(harness, { [annotations.retainedConfigs]: "1" });
     const second = await next(harness, "2", ["w0"]);
     const third = await next(harness, "3", ["w0"]);
-    // Nobody ever has this one.
+    // The machine was given this one, and never has it.
     const passing = await next(harness, "4", []);
     const fifth = await next(harness, "5", ["w0"]);
     await harness.pass(hour - 60_000);
@@ -78,6 +78,39 @@ describe("rendered configs", () => {
     await harness.act(() => harness.annotate("w1", { [annotations.firstPivotConfig]: null }));
     await harness.pass(600_000);
     expect((await stored(harness)).sort()).toEqual([first, third].sort());
+  });
+
+  test("that no machine was given go after a minute, and take no place from those to go back to [collect-controller-6]", async () => {
+    const { harness, first } = await updatedPool(["w0"]);
+    await policy(harness, { [annotations.retainedConfigs]: "1" });
+    const second = await next(harness, "2", ["w0"]);
+    // No machine of a paused pool is given anything.
+    const pause = (paused: boolean) =>
+      harness.act(() =>
+        harness.kube.patch(MachineConfigPool, { name: "worker" }, { type: "merge", body: { spec: { paused } } }),
+      );
+    await pause(true);
+    const passing = [await next(harness, "3", []), await next(harness, "4", [])];
+    const last = await next(harness, "5", []);
+    await harness.pass(40_000);
+    expect((await stored(harness)).sort()).toEqual([first, second, ...passing, last].sort());
+    await harness.pass(30_000);
+    expect((await stored(harness)).sort()).toEqual([first, second, last].sort());
+    // What a machine is given later is what the pool points to.
+    await pause(false);
+    await harness.pass(90_000);
+    expect((await stored(harness)).sort()).toEqual([first, second, last].sort());
+  });
+
+  test("of a pool without machines stay for the quiet time: a machine that joins may have been served each [collect-controller-7]", async () => {
+    const { harness, first } = await updatedPool([]);
+    await policy(harness, { [annotations.retainedConfigs]: "0" });
+    const second = await next(harness, "2", []);
+    const third = await next(harness, "3", []);
+    await harness.pass(hour - 60_000);
+    expect((await stored(harness)).sort()).toEqual([first, second, third].sort());
+    await harness.pass(400_000);
+    expect(await stored(harness)).toEqual([third]);
   });
 
   test("that are deleted while in use are recreated identically [collect-controller-3]", async () => {

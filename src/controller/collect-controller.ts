@@ -7,7 +7,9 @@ import { MachineOSBuild } from "../api/kinds/machine-os-build.ts";
 import { annotations, fieldManagers } from "../api/names.ts";
 import { type KubeObject, timestampOf } from "../api/schema/object.ts";
 import { poolPolicy } from "../core/pool/pool-policy.ts";
+import { givenConfigs } from "../core/config/given-configs.ts";
 import { poolOfRendered } from "../core/config/is-rendered.ts";
+import { servedCandidates } from "../core/join/choose-served.ts";
 import {
   type ConfigUse,
   type ConfigRetention,
@@ -33,6 +35,7 @@ const breathSeconds = 2;
 
 const used = "used-config";
 const ofPool = "pool";
+const given = "given-config";
 const configsIn = (uses: readonly ConfigUse[]) => [...new Set(uses.map(({ config }) => config))];
 
 /** Everything that uses a rendered config, according to the caches of this process; the likeliest users come first. */
@@ -54,7 +57,25 @@ function configUsers(caches: Caches, config: string): readonly string[] {
   return [...new Set(all)];
 }
 
+/** Whether anything but its target names a config, or a machine was given it. */
+function isNeeded(caches: Caches, config: string): boolean {
+  const isNamed =
+    caches.of(kubernetes.Node).byIndex(used, config).length > 0 ||
+    caches.of(MachineOSBuild).byIndex(used, config).length > 0 ||
+    caches.of(MachineConfigNode).byIndex(used, config).length > 0;
+  const pools = caches.of(MachineConfigPool).byIndex(used, config);
+  const isServed = (pool: MachineConfigPool) =>
+    servedCandidates(pool).includes(config) || pool.spec.configuration?.name !== config;
+  return isNamed || caches.of(MachineConfigNode).byIndex(given, config).length > 0 || pools.some(isServed);
+}
+
 interface CollectMemory {
+  /** Whether the caches are complete, so that a config which appears is a new one. */
+  isWatching: boolean;
+  /** Configs that were made while this process watched: it knows all that became of them. */
+  readonly made: Set<string>;
+  /** Those of them that a machine, also one that is about to join, may have been given. */
+  readonly needed: Set<string>;
   /** Since when nothing uses a config, in milliseconds since the epoch: losing it costs only time. */
   readonly unusedSince: Map<string, number>;
   /** Deleted rendered configs, as they were, until a pass has checked whether they are needed. */
@@ -64,12 +85,20 @@ interface CollectMemory {
 }
 
 /**
- * Removes rendered configs that nothing uses, after a quiet time, except the last few of each pool. Recreates a config
+ * Removes rendered configs that nothing uses, after a quiet time, except the last few of each pool; one that no machine was
+ * given, or may have been served as it joined, after a minute. Recreates a config
  * that was deleted while something uses it; the render controller recreates the target of a pool from its members. Also
  * reports annotations of a pool that count as absent because they are invalid.
  */
 export function collectController(): Controller {
-  const memory: CollectMemory = { unusedSince: new Map(), gone: new Map(), reported: new Map() };
+  const memory: CollectMemory = {
+    isWatching: false,
+    made: new Set(),
+    needed: new Set(),
+    unusedSince: new Map(),
+    gone: new Map(),
+    reported: new Map(),
+  };
   return {
     name: "collect",
     watches: watchesOf(memory),
@@ -77,6 +106,7 @@ export function collectController(): Controller {
 
     async reconcile(name, context): Promise<Outcome> {
       const { caches, clock } = context;
+      memory.isWatching = true;
       const pool = caches.of(MachineConfigPool).get(name);
       const rendered = caches
         .of(MachineConfig)
@@ -93,6 +123,7 @@ export function collectController(): Controller {
         policy: pool === undefined ? undefined : poolPolicy(pool).policy,
         usersOf: (config) => configUsers(caches, config),
         unusedSince: (config) => memory.unusedSince.get(config),
+        isPassing: (config) => memory.made.has(config) && !memory.needed.has(config),
         now,
       });
       const going = verdicts.filter(({ keep }) => !keep);
@@ -108,8 +139,10 @@ function watchesOf(memory: CollectMemory): readonly [Watch, ...Watch[]] {
     watching({
       resource: MachineConfigPool,
       indexes: { [used]: (pool) => configsIn(usesOfPool(pool)) },
-      concerns: ({ key, before, after }) =>
-        before !== undefined && after !== undefined && wantedOf(before) === wantedOf(after) ? [] : [key],
+      concerns: ({ key, before, after }) => {
+        for (const config of after === undefined ? [] : servedCandidates(after)) memory.needed.add(config);
+        return before !== undefined && after !== undefined && wantedOf(before) === wantedOf(after) ? [] : [key];
+      },
     }),
     watching({
       resource: MachineConfig,
@@ -118,8 +151,11 @@ function watchesOf(memory: CollectMemory): readonly [Watch, ...Watch[]] {
       concerns: ({ key, before, after }) => {
         const pool = poolOfRendered(after ?? before ?? { metadata: { name: key } });
         if (pool === undefined || (before !== undefined && after !== undefined)) return [];
-        if (after === undefined && before !== undefined) memory.gone.set(key, before);
-        else memory.gone.delete(key);
+        if (after === undefined && before !== undefined) forget(key, before, memory);
+        else {
+          memory.gone.delete(key);
+          if (memory.isWatching) memory.made.add(key);
+        }
         return [pool];
       },
     }),
@@ -132,7 +168,7 @@ function watchesOf(memory: CollectMemory): readonly [Watch, ...Watch[]] {
     watching({
       resource: MachineConfigNode,
       concerns: () => [],
-      indexes: { [used]: (object) => configsIn(usesOfMachineConfigNode(object)) },
+      indexes: { [used]: (object) => configsIn(usesOfMachineConfigNode(object)), [given]: givenConfigs },
     }),
     watching({
       resource: MachineOSBuild,
@@ -143,14 +179,22 @@ function watchesOf(memory: CollectMemory): readonly [Watch, ...Watch[]] {
   ];
 }
 
-/** Records since when nothing uses which config. */
+function forget(name: string, config: MachineConfig, { made, needed, gone, unusedSince }: CollectMemory): void {
+  gone.set(name, config);
+  made.delete(name);
+  needed.delete(name);
+  unusedSince.delete(name);
+}
+
+/** Records since when nothing uses which config, and which ones machines may have been given. */
 function noteUsed(
   rendered: readonly MachineConfig[],
   now: number,
-  { unusedSince }: CollectMemory,
+  { needed, unusedSince }: CollectMemory,
   caches: Caches,
 ): void {
   for (const { metadata } of rendered) {
+    if (!needed.has(metadata.name) && isNeeded(caches, metadata.name)) needed.add(metadata.name);
     if (configUsers(caches, metadata.name).length > 0) unusedSince.delete(metadata.name);
     else if (!unusedSince.has(metadata.name)) unusedSince.set(metadata.name, now);
   }
@@ -226,7 +270,7 @@ async function remove(
 async function makeAgain(
   name: string,
   pool: MachineConfigPool | undefined,
-  { gone }: CollectMemory,
+  { gone, needed }: CollectMemory,
   { kube, caches, report, log, signal }: Context,
 ): Promise<void> {
   for (const [config, object] of gone) {
@@ -234,6 +278,7 @@ async function makeAgain(
     const users = configUsers(caches, config);
     const isTarget = pool?.spec.configuration?.name === config;
     if (users.length > 0 && !isTarget && caches.of(MachineConfig).get(config) === undefined) {
+      needed.add(config);
       try {
         await kube.create(MachineConfig, recreatedConfig(object, pool?.metadata.uid), {
           owner: fieldManagers.render,

@@ -5,6 +5,7 @@ import { trimPod } from "../core/pool/plan-drain.ts";
 import type { Context } from "../kube/controller.ts";
 import { WatchesOnDemand } from "../kube/watches-on-demand.ts";
 import { BudgetWakes } from "./budget-wakes.ts";
+import { listBudgets } from "./evict-pods.ts";
 
 /** Nodes whose pods are watched at once; the pods of further nodes are polled. */
 const mostWatchedNodes = 64;
@@ -63,15 +64,23 @@ export function watchDrain(name: string, byBudgets: readonly Pod[], { pods, budg
   } else wakes.forget(name);
 }
 
-/** The budgets of some namespaces as they are watched; `undefined` while they are not. */
-export function watchedBudgets(namespaces: readonly string[], { budgets }: DrainWatches): KnownBudgets | undefined {
+/**
+ * The budgets of some namespaces: as they are watched; as the server has them now, where they are not, or where budgets of
+ * other namespaces have taken all places.
+ */
+export async function currentBudgets(
+  namespaces: readonly string[],
+  { budgets }: Pick<DrainWatches, "budgets">,
+  context: Pick<Context, "kube" | "signal">,
+): Promise<KnownBudgets> {
   const known = new Map<string, readonly PodDisruptionBudget[] | "tooMany">();
+  const unknown: string[] = [];
   for (const namespace of namespaces) {
     const share = budgets.share(allBudgets, namespace);
-    if (share === undefined) return undefined;
-    known.set(namespace, share === "incomplete" ? "tooMany" : share);
+    if (share === undefined || share === "noRoom") unknown.push(namespace);
+    else known.set(namespace, share === "incomplete" ? "tooMany" : share);
   }
-  return known;
+  return unknown.length === 0 ? known : new Map([...known, ...(await listBudgets(unknown, context))]);
 }
 
 /** Nothing needs to watch this node any more. */

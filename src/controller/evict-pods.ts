@@ -19,11 +19,14 @@ const requestsAtOnce = 8;
 export const podsOn = async (name: string, { kube, signal }: Context): Promise<readonly Pod[]> =>
   (await kube.list(kubernetes.Pod, { fieldSelector: `spec.nodeName=${name}` }, { signal, keep: trimPod })).items;
 
-/** The budgets of the namespaces of some pods, as the server has them now. */
-export async function budgetsFor(blocked: readonly BlockedPod[], { kube, signal }: Context): Promise<KnownBudgets> {
+/** The budgets of some namespaces, as the server has them now. */
+export async function listBudgets(
+  namespaces: readonly string[],
+  { kube, signal }: Pick<Context, "kube" | "signal">,
+): Promise<KnownBudgets> {
   // One more than are compared shows that there are too many.
   const most = mostComparedBudgets + 1;
-  const lists = await eachAtOnce(namespacesOf(blocked), requestsAtOnce, (namespace) =>
+  const lists = await eachAtOnce(namespaces, requestsAtOnce, (namespace) =>
     kube.list(kubernetes.PodDisruptionBudget, { namespace }, { signal, keep: trimBudget, most }),
   );
   return knownBudgets(lists.flatMap(({ items }) => items));
@@ -41,7 +44,7 @@ export async function foresee(name: string, context: Context): Promise<DrainFore
     const blocked = (await evictEach(plan.evict, context, { dryRun: true })).flatMap((result) =>
       result.verdict === "blocked" ? [result] : [],
     );
-    return { plan, blocked, budgets: await budgetsFor(blocked, context) };
+    return { plan, blocked, budgets: await listBudgets(namespacesOf(blocked), context) };
   } catch (error) {
     if (signal.aborted) throw error;
     log.warn({ node: name, error }, "what the drain will meet could not be foreseen");

@@ -4,8 +4,8 @@ import type { DrainCase, DrainDecision, DrainPass } from "../core/pool/drain-dec
 import { drainBegan, drainStep } from "../core/pool/drain-step.ts";
 import type { Context } from "../kube/controller.ts";
 import { type Outcome, done, stalled, waiting } from "../kube/outcome.ts";
-import { type DrainWatches, restDrain, watchDrain, watchedBudgets } from "./drain-watches.ts";
-import { budgetsFor, deletePod, evictEach, foresee, namespacesOf, podsOn } from "./evict-pods.ts";
+import { type DrainWatches, restDrain, watchDrain, currentBudgets } from "./drain-watches.ts";
+import { deletePod, evictEach, foresee, namespacesOf, podsOn } from "./evict-pods.ts";
 import {
   reportBeginning,
   reportCordon,
@@ -97,7 +97,7 @@ async function readBudgets(
 ): Promise<DrainPass> {
   return {
     ...pass,
-    budgets: { askedAt, known: watchedBudgets(namespacesOf(of), watches) ?? (await budgetsFor(of, context)) },
+    budgets: { askedAt, known: await currentBudgets(namespacesOf(of), watches, context) },
   };
 }
 

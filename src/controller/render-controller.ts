@@ -40,6 +40,7 @@ import { type Caches, type Context, type Controller, watching } from "../kube/co
 import { KubeError, isPassing } from "../kube/kube-error.ts";
 import { type Outcome, done, stalled, waiting } from "../kube/outcome.ts";
 import type { ObjectChange } from "../kube/watch-cache.ts";
+import { type RenderPace, renderPace, secondsToTarget } from "./render-pace.ts";
 
 export interface RenderOptions {
   readonly version: string;
@@ -57,7 +58,7 @@ const waitSeconds = 30;
 const longestSettingsWaitMs = 10_000;
 
 /** Earlier reports about pools, so that each is made once. */
-interface RenderMemory {
+interface RenderMemory extends RenderPace {
   /** Pool → the configuration that it points to. */
   readonly pointed: Map<string, string>;
   /** Pool → why it cannot be rendered. */
@@ -68,7 +69,7 @@ interface RenderMemory {
 
 /** Merges a pool's MachineConfigs into one rendered config and points the pool at it. */
 export function renderController(options: RenderOptions): Controller {
-  const memory: RenderMemory = { pointed: new Map(), refused: new Map(), awaited: new Map() };
+  const memory: RenderMemory = { pointed: new Map(), refused: new Map(), awaited: new Map(), ...renderPace() };
   return {
     name: "render",
     watches: [
@@ -162,6 +163,8 @@ export function renderController(options: RenderOptions): Controller {
       const inputs = { pool, members, controllerConfig, generatorVersion: options.generatorVersion, ...stream };
       const result = renderForPool(inputs, current, overrides);
       if (result.verdict === "refused") return refuse(name, result.refusals, memory, context);
+      const wait = secondsToTarget(pool, result.config.metadata.name, memory, context);
+      if (wait > 0) return done(wait);
       const stored = await store(pool, result.config, options, context);
       if (stored.verdict !== "stored") return refuseStored(name, result.config.metadata.name, stored, memory, context);
       reportRecovered(name, memory, context);

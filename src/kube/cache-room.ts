@@ -6,11 +6,14 @@ export interface RoomOptions<T> {
   readonly inAll: number;
 }
 
+/** Why others of a share may be missing: it has more than are kept of one share, or all places were taken by others. */
+export type Crowded = "incomplete" | "noRoom";
+
 /** The places of a cache: which objects have one, by share, and which shares had none left for an object. */
 export class CacheRoom<T> {
   readonly #options: RoomOptions<T>;
   readonly #shares = new Map<string, Set<string>>();
-  readonly #crowded = new Set<string>();
+  readonly #crowded = new Map<string, Crowded>();
   #size = 0;
 
   constructor(options: RoomOptions<T>) {
@@ -23,7 +26,7 @@ export class CacheRoom<T> {
     const keys = this.#shares.get(share) ?? new Set();
     if (keys.has(key)) return true;
     if (keys.size >= this.#options.each || this.#size >= this.#options.inAll) {
-      this.#crowded.add(share);
+      this.#crowded.set(share, keys.size >= this.#options.each ? "incomplete" : "noRoom");
       return false;
     }
     this.#shares.set(share, keys.add(key));
@@ -39,8 +42,8 @@ export class CacheRoom<T> {
     if (keys.size === 0) this.#shares.delete(share);
   }
 
-  /** The keys of a share; `undefined` if an object of it got no place: others may be missing since. */
-  keysOf(share: string): ReadonlySet<string> | undefined {
-    return this.#crowded.has(share) ? undefined : (this.#shares.get(share) ?? new Set());
+  /** The keys of a share, or why an object of it got no place last: others may be missing since. */
+  keysOf(share: string): ReadonlySet<string> | Crowded {
+    return this.#crowded.get(share) ?? this.#shares.get(share) ?? new Set();
   }
 }

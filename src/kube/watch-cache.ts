@@ -2,7 +2,7 @@ import { type KubeObject, type Resource, keyOf } from "../api/schema/object.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Logger } from "../ports/logger.ts";
 import { type Random, backedOff } from "../ports/random.ts";
-import { CacheRoom, type RoomOptions } from "./cache-room.ts";
+import { CacheRoom, type Crowded, type RoomOptions } from "./cache-room.ts";
 import type { KubeClient, Selection } from "./kube-client.ts";
 import { isExpired, isForbidden, isNotFound, retryAfterMs } from "./kube-error.ts";
 
@@ -107,10 +107,13 @@ export class WatchCache<T extends KubeObject> {
     return [...keys].flatMap((key) => this.#objects.get(key) ?? []);
   }
 
-  /** The objects of one share of the room, which must be declared; `incomplete`: there are more than it keeps. */
-  share(name: string): readonly T[] | "incomplete" {
-    const keys = this.#room?.keysOf(name);
-    return keys === undefined ? "incomplete" : [...keys].flatMap((key) => this.#objects.get(key) ?? []);
+  /**
+   * The objects of one share of the room, which must be declared; `incomplete`: there are more than it keeps of one share;
+   * `noRoom`: others had taken all places.
+   */
+  share(name: string): readonly T[] | Crowded {
+    const keys = this.#room?.keysOf(name) ?? "noRoom";
+    return typeof keys === "string" ? keys : [...keys].flatMap((key) => this.#objects.get(key) ?? []);
   }
 
   /** Subscribes to all later changes; called after the cache is updated. Returns the function that unsubscribes. */

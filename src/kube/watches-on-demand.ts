@@ -3,7 +3,7 @@ import type { Clock } from "../ports/clock.ts";
 import type { Logger } from "../ports/logger.ts";
 import type { Random } from "../ports/random.ts";
 import type { KubeClient, Selection } from "./kube-client.ts";
-import type { RoomOptions } from "./cache-room.ts";
+import type { Crowded, RoomOptions } from "./cache-room.ts";
 import { type ObjectChange, WatchCache } from "./watch-cache.ts";
 
 export interface WatchesOnDemandOptions<T extends KubeObject> {
@@ -78,7 +78,7 @@ export class WatchesOnDemand<T extends KubeObject> {
   }
 
   /** The objects of one share of the room of this watch; `undefined` as above. */
-  share(id: string, name: string): readonly T[] | "incomplete" | undefined {
+  share(id: string, name: string): readonly T[] | Crowded | undefined {
     const entry = this.#open.get(id);
     return entry?.isSynced === true ? entry.cache.share(name) : undefined;
   }

@@ -664,13 +664,6 @@ describe("the operator", () => {
     expect(made.spec?.template.spec?.containers[0]?.args?.slice(0, 2)).toEqual(["os-builder", "start"]);
     expect(made.spec?.template.spec?.serviceAccountName).toBe(objects.osBuilder);
     const finalizer = finalizers.osBuildCleanup;
-    const isDegraded = (is: "True" | "False") =>
-      until(
-        kube,
-        ClusterOperator,
-        { name: objects.clusterOperator },
-        ({ status }) => conditionOf(status?.conditions, "Degraded")?.status === is,
-      );
     await kube.create(MachineOSConfig, {
       apiVersion: MachineOSConfig.apiVersion,
       kind: MachineOSConfig.kind,
@@ -682,35 +675,6 @@ describe("the operator", () => {
         renderedImagePushSpec: "registry.example.com/os:x",
       },
     });
-    const inputs = (status: "True" | "False") =>
-      kube.patch(
-        MachineOSConfig,
-        { name: "worker" },
-        {
-          type: "merge",
-          body: {
-            status: {
-              conditions: [
-                {
-                  type: "InputsValid",
-                  status,
-                  reason: "SecretMissing",
-                  message: "1. the Secret push is missing",
-                  lastTransitionTime: "2020-01-01T00:00:00Z",
-                },
-              ],
-            },
-          },
-        },
-        { subresource: "status" },
-      );
-    await inputs("False");
-    const told = await isDegraded("True");
-    expect(conditionOf(told.status?.conditions, "Degraded")?.message).toContain(
-      "MachineOSConfig worker: 1. the Secret push is missing",
-    );
-    await inputs("True");
-    await isDegraded("False");
     await label(null);
     await kube.delete(MachineOSConfig, { name: "worker" });
     // The operator has seen the deletion once it has acted on a later change.
@@ -770,6 +734,64 @@ describe("the operator", () => {
     expect(await kube.get(kubernetes.Deployment, deployment)).toBeUndefined();
     await kube.delete(MachineOSConfig, { name: "worker" });
     await until(kube, kubernetes.Deployment, deployment, () => true);
+  });
+
+  test("wrong inputs of an image stay with its pool, whose own condition degrades the operator [operator-17]", async () => {
+    const { kube } = await start();
+    await installed(kube);
+    await until(kube, MachineConfigPool, { name: "worker" }, () => true);
+    await kube.patch(
+      MachineConfigPool,
+      { name: "worker" },
+      { type: "merge", body: { metadata: { labels: { [annotations.layeringEnabled]: "" } } } },
+    );
+    const invalid = (type: string) => ({
+      type: "merge" as const,
+      body: {
+        status: {
+          conditions: [
+            {
+              type,
+              status: "False",
+              reason: "SecretMissing",
+              message: "1. the Secret push is missing",
+              lastTransitionTime: "2020-01-01T00:00:00Z",
+            },
+          ],
+        },
+      },
+    });
+    for (const name of ["infra", "worker"]) {
+      await kube.create(MachineOSConfig, {
+        apiVersion: MachineOSConfig.apiVersion,
+        kind: MachineOSConfig.kind,
+        metadata: { name },
+        spec: {
+          machineConfigPool: { name },
+          imageBuilder: { imageBuilderType: "Job" },
+          renderedImagePushSecret: { name: "push" },
+          renderedImagePushSpec: "registry.example.com/os:x",
+        },
+      });
+      await kube.patch(MachineOSConfig, { name }, invalid("InputsValid"), { subresource: "status" });
+    }
+    await until(kube, kubernetes.Deployment, { name: objects.osBuilder, namespace }, () => true);
+    const degraded = async (is: "True" | "False") => {
+      const { status } = await until(
+        kube,
+        ClusterOperator,
+        { name: objects.clusterOperator },
+        (operator) => conditionOf(operator.status?.conditions, "Degraded")?.status === is,
+      );
+      return conditionOf(status?.conditions, "Degraded");
+    };
+    await lookedAgain(kube);
+    await degraded("False");
+    await kube.patch(MachineConfigPool, { name: "worker" }, invalid("ImageInputsValid"), { subresource: "status" });
+    expect(await degraded("True")).toMatchObject({
+      reason: "DegradedPool",
+      message: "pool worker: its image cannot be planned since 2020-01-01T00:00:00Z: 1. the Secret push is missing",
+    });
   });
 
   test("reports a failing task and its recovery to the cluster's book, once each [operator-15]", async () => {

@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { memoryHost } from "../../test/support/hosts/memory-host.ts";
 import { memoryPodImages } from "../../test/support/hosts/memory-pod-images.ts";
-import { objects } from "../api/names.ts";
+import { MachineStateJournal } from "../api/books/machine-state-journal.ts";
+import { namespace, objects } from "../api/names.ts";
 import type { KubeObject } from "../api/schema/object.ts";
 import { controllerNames, controllersOf } from "../controller/run-controller.ts";
 import { certificateController } from "../daemon/certificate-controller.ts";
@@ -89,6 +90,16 @@ test("an account that may watch one object by name may not watch all of its kind
   if (watch === undefined) throw new Error("the daemon's controllers watch nothing");
   expect(may(objects.daemon, "watch", watch)).toBe(true);
   expect(may(objects.daemon, "watch", { resource: watch.resource })).toBe(false);
+});
+
+test("a daemon may read journals by name, and neither list nor watch them [operator-rights-1]", () => {
+  const rules = [undefined, namespace].flatMap((where) => rulesOf(objects.daemon, where));
+  const verbs = rules
+    .filter(({ resources }) =>
+      resources.some((resource) => resource === "*" || resource === MachineStateJournal.plural),
+    )
+    .flatMap((rule) => rule.verbs);
+  expect(verbs.sort()).toEqual(["get", "patch"]);
 });
 
 test("no two controllers claim one field, in whichever processes they run", () => {

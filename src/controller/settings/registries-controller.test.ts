@@ -11,6 +11,7 @@ import { type KubeObject, type Resource, conditionOf } from "../../api/schema/ob
 import { encodeDataUrl } from "../../ignition/data-url.ts";
 import { fileText } from "../../core/render/config-file.ts";
 import {
+  namespacePolicyPath,
   policyPath,
   registriesConfPath,
   searchRegistriesPath,
@@ -534,10 +535,12 @@ describe("image policies", () => {
         machineConfigSelector: { matchLabels: null, matchExpressions: [{ key: labels.role, operator: "In", values }] },
       });
     await selectedBy("infra");
-    await cluster.put(openshift.ImagePolicy, "own", policy("corp.example.com"), "default");
     await cluster.place("99-infra-strange", "docker: [", "infra");
+    await cluster.put(openshift.ImagePolicy, "own", policy("corp.example.com"), "default");
     expect(await applied()).toMatchObject({ status: "True" });
+    await cluster.remove(openshift.ImagePolicy, "own", "default");
     await cluster.place("99-worker-strange", "docker: [");
+    await cluster.put(openshift.ImagePolicy, "own", policy("corp.example.com"), "default");
     expect(await applied()).toMatchObject({
       status: "False",
       reason: "Invalid",
@@ -552,9 +555,55 @@ describe("image policies", () => {
     expect(await applied()).toMatchObject({ status: "True" });
     // From now on its machines have what those of worker have, and files of their own.
     await selectedBy("worker", "infra");
+    await cluster.put(openshift.ImagePolicy, "own", policy("corp.example.com/other"), "default");
     expect(await applied()).toMatchObject({
       message: expect.stringContaining("MachineConfig 99-infra-strange") as string,
     });
+  });
+
+  test("of a namespace that machines have stay in force while a file of registries.d is not read: only what they have not waits, and what is deleted goes [registries-controller-21]", async () => {
+    const cluster = await Registries.make();
+    const applied = (namespace: string) => cluster.condition("Applied", "own", namespace);
+    const scopes = async (namespace: string) => {
+      const text = await cluster.file(namespacePolicyPath(namespace));
+      const { transports } = JSON.parse(text ?? "{}") as { transports?: { docker?: object } };
+      return Object.keys(transports?.docker ?? {});
+    };
+    await cluster.put(openshift.ImagePolicy, "own", policy("corp.example.com/a"), "kube-public");
+    await cluster.put(openshift.ImagePolicy, "own", policy("corp.example.com/b"), "kube-system");
+    const before = (await cluster.config())?.spec;
+    await cluster.place("99-worker-strange", "- 1");
+    expect((await cluster.config())?.spec).toEqual(before);
+    expect(await applied("kube-public")).toMatchObject({ status: "True", reason: "AsWritten" });
+
+    await cluster.put(openshift.ImagePolicy, "own", policy("corp.example.com/new"), "default");
+    expect(await scopes("default")).toEqual([]);
+    expect(await applied("default")).toMatchObject({
+      status: "False",
+      message: expect.stringContaining("mend MachineConfig 99-worker-strange: ") as string,
+    });
+
+    // Another scope waits; the one that machines have goes on being decided about.
+    await cluster.put(openshift.ImagePolicy, "own", policy("corp.example.com/a", "corp.example.com/c"), "kube-public");
+    expect(await scopes("kube-public")).toEqual(["corp.example.com/a"]);
+    expect(await cluster.file(sigstorePath)).not.toContain("corp.example.com/c");
+    expect(await applied("kube-public")).toMatchObject({
+      status: "False",
+      message: expect.stringContaining("Scopes that machines have already stay as they are") as string,
+    });
+
+    await cluster.remove(openshift.ImagePolicy, "own", "kube-system");
+    expect(await scopes("kube-system")).toEqual([]);
+    expect(await cluster.file(sigstorePath)).not.toContain("corp.example.com/b");
+
+    await cluster.place("99-worker-strange", "docker: {other.example.com: {}}");
+    expect(await scopes("kube-public")).toEqual(["corp.example.com/a", "corp.example.com/c"]);
+    expect(await scopes("default")).toEqual(["corp.example.com/new"]);
+    expect(await applied("default")).toMatchObject({ status: "True" });
+
+    // A place that is known to be taken is another thing than one that may be.
+    await cluster.place("99-worker-strange", "docker: {corp.example.com/new: {}}");
+    expect(await scopes("default")).toEqual([]);
   });
 
   test("of a namespace that change without end change machines now and then; those of the cluster wait for nothing [registries-controller-15]", async () => {

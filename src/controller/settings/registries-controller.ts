@@ -61,6 +61,8 @@ interface RegistriesMemory {
   readonly told: Map<string, Map<string, string>>;
   /** Pool → why nothing is written for it. */
   readonly refused: Map<string, string>;
+  /** Pool → what is wrong with objects on its machines; a policy has one status for all pools. */
+  readonly found: Map<string, PolicyFindings>;
   /** By pool: changes that policies of namespaces alone cause. */
   readonly tenantChanges: SourceBuckets;
   /** Large policies of namespaces that had room lately, by key. */
@@ -75,6 +77,7 @@ export function registriesController({ generatorVersion }: { readonly generatorV
   const memory: RegistriesMemory = {
     told: new Map(),
     refused: new Map(),
+    found: new Map(),
     tenantChanges: new SourceBuckets(tenantChanges),
     read: new Map(),
   };
@@ -125,15 +128,20 @@ export function registriesController({ generatorVersion }: { readonly generatorV
     async reconcile(pool, context): Promise<Outcome> {
       const { caches } = context;
       const known = caches.of(MachineConfigPool).get(pool);
-      if (known === undefined || known.metadata.deletionTimestamp !== undefined || !isBuiltIn(known)) return done();
+      if (known === undefined || known.metadata.deletionTimestamp !== undefined || !isBuiltIn(known)) {
+        memory.found.set(pool, nothingFound);
+        return done();
+      }
       const configOf = (name: string) => caches.of(MachineConfig).get(name);
       const base = registriesBase(pool, configOf, {
         pools: caches.of(MachineConfigPool).list(),
         configs: caches.of(MachineConfig).list(),
       });
       const owner = caches.of(ControllerConfig).get(names.controllerConfig);
-      if (base === undefined || owner === undefined)
+      if (base === undefined || owner === undefined) {
+        memory.found.set(pool, nothingFound);
         return waiting("BaseConfigMissing", `the base configuration of the pool ${pool} is not there yet`, waitSeconds);
+      }
       const objects = await withLargePolicies(observeObjects(caches), base, memory, context);
       const present = configOf(registriesConfigName(pool));
       const decision = decideRegistries({ pool, objects, base, present, owner, generatorVersion });
@@ -218,13 +226,15 @@ async function perform(
   const { name } = pool.metadata;
   switch (decision.do) {
     case "nothing":
+      memory.found.set(name, nothingFound);
       return done();
     case "write": {
       const wait = tenantWait(decision.config, name, memory, context);
       if (wait > 0) return done(wait);
+      memory.found.set(name, { problems: decision.leftOut, isWritten: true });
       // The name is this controller's, and was the reference's: its installation wrote it without any mark.
       await writeGenerated(decision.config, fieldManagers.registries, context);
-      await writePolicyStatuses(objects, { problems: decision.leftOut, isWritten: true }, context);
+      await writePolicyStatuses(objects, memory, context);
       const found = [...decision.leftOut.map(asRefused), ...decision.warnings.map(asWarned)];
       tellObjects(objects, { pool: name, problems: found }, memory, context);
       reportRecovered(name, memory, context);
@@ -233,8 +243,9 @@ async function perform(
     }
     case "refuse": {
       const { problems, kept } = decision;
+      memory.found.set(name, { problems, isWritten: false });
       if (kept !== undefined) await writeGenerated(kept, fieldManagers.registries, context);
-      await writePolicyStatuses(objects, { problems, isWritten: false }, context);
+      await writePolicyStatuses(objects, memory, context);
       tellObjects(objects, { pool: name, problems: problems.map(asRefused) }, memory, context);
       const message = problems.slice(0, mostTold).map(problemOf).join("; ");
       reportRefused(name, message, memory, context);
@@ -254,8 +265,29 @@ function tenantWait(wanted: MachineConfig, pool: string, memory: RegistriesMemor
   return wait;
 }
 
-/** Says in every image policy whether machines get it, and if not, why. */
-async function writePolicyStatuses(objects: RegistryObjects, found: PolicyFindings, context: Context): Promise<void> {
+const nothingFound: PolicyFindings = { problems: [], isWritten: true };
+
+/** What is wrong on machines of any pool, first what keeps everything from them; `undefined`: a pool is not decided yet. */
+function foundOnAll({ found }: Pick<RegistriesMemory, "found">, caches: Caches): PolicyFindings | undefined {
+  const pools = builtInPools(caches);
+  for (const pool of found.keys()) if (!pools.includes(pool)) found.delete(pool);
+  if (!pools.every((pool) => found.has(pool))) return undefined;
+  const all = [...found.values()].toSorted((one, other) => Number(one.isWritten) - Number(other.isWritten));
+  const problems = all.flatMap((one) => one.problems);
+  return {
+    problems: [...new Map(problems.map((problem) => [problemOf(problem), problem])).values()],
+    isWritten: all.every(({ isWritten }) => isWritten),
+  };
+}
+
+/** Says in every image policy whether the machines of all pools get it, and if not, why. */
+async function writePolicyStatuses(
+  objects: RegistryObjects,
+  memory: Pick<RegistriesMemory, "found">,
+  context: Context,
+): Promise<void> {
+  const found = foundOnAll(memory, context.caches);
+  if (found === undefined) return;
   const kinds: readonly (readonly [Resource<ImagePolicy>, readonly ImagePolicy[]])[] = [
     [openshift.ClusterImagePolicy, objects.clusterImagePolicies],
     [openshift.ImagePolicy, objects.imagePolicies],

@@ -42,8 +42,7 @@ export function chooseServed(pool: MachineConfigPool, facts: JoinFacts): ChosenS
       message: `no configuration has been rendered for the pool ${name} yet`,
     };
   const updated = countsTarget(pool) ? (pool.status?.updatedMachineCount ?? 0) : undefined;
-  const isProven = target !== "" && (target === last || (updated ?? 0) > 0);
-  const candidates = [...(isProven ? [target] : []), ...(last === "" || last === target ? [] : [last])];
+  const candidates = servedCandidates(pool);
   if (candidates.length === 0)
     return {
       verdict: "notReady",
@@ -80,6 +79,17 @@ export function chooseServed(pool: MachineConfigPool, facts: JoinFacts): ChosenS
       ? `every machine of the pool has ${config}`
       : `${config} is the pool's target, and ${updated} of its machines ${updated === 1 ? "has" : "have"} it`;
   }
+}
+
+/**
+ * The configurations that a machine which joins a pool as it is now may be given, the first choice first: the target once a
+ * machine has it, and the last one that every machine had.
+ */
+export function servedCandidates(pool: MachineConfigPool): readonly string[] {
+  const target = pool.spec.configuration?.name ?? "";
+  const last = pool.status?.configuration?.name ?? "";
+  const isProven = target === last || (countsTarget(pool) && (pool.status?.updatedMachineCount ?? 0) > 0);
+  return [...new Set([...(isProven ? [target] : []), last])].filter((name) => name !== "");
 }
 
 /** No image has that name: such a quarantine applies to every image. */

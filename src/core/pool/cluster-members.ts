@@ -6,7 +6,7 @@ import type { MachineOSBuild } from "../../api/kinds/machine-os-build.ts";
 import type { MachineOSConfig } from "../../api/kinds/machine-os-config.ts";
 import { annotations } from "../../api/names.ts";
 import { isOfNode } from "../config/given-configs.ts";
-import { type ImageTarget, baseOf, imageTargetOf, stockTarget } from "../config/image-pair.ts";
+import { type ImageTarget, imageTargetOf, stockTarget } from "../config/image-pair.ts";
 import { type MemberFacts, contradiction, memberFacts, silentAfterMs } from "./member-facts.ts";
 import { defaultBuildSettings } from "../build/build-settings.ts";
 import { deletionTakesEffectAt, keepsImagesUntil, machineOSConfigOf } from "../config/opt-in.ts";
@@ -182,13 +182,6 @@ export class ClusterMembers {
       pool !== undefined &&
       this.#membersOf(name, now).retarget(pool.spec.configuration?.name ?? "", now, this.#imageTarget(pool, now))
     );
-  }
-
-  /** Digest of an image's base; empty: unknown. */
-  baseOf(image: string): string {
-    for (const builds of this.#builds.values())
-      for (const build of builds.values()) if (build.status?.digestedImagePushSpec === image) return baseOf(build);
-    return "";
   }
 
   /** Keeps what belongs to a node that is not there, or not yet. */

@@ -71,7 +71,8 @@ const noted: readonly Noted[] = [
   {
     key: annotations.currentImage,
     writer: "daemon",
-    decides: "whether the machine has its image; which image is in use",
+    decides:
+      "whether the machine has its image; which image is in use; with the record of what the machine was given, whether its pool knows a base",
   },
   { key: annotations.currentOSImage, writer: "daemon", decides: "as `currentImage`" },
   {
@@ -120,7 +121,7 @@ const anyLabel = "metadata.labels[any other]";
 const protectedLabel = "metadata.labels[any other that NodeRestriction keeps from kubelets]";
 const labelRow = (key: string) => `metadata.labels[${key}]`;
 const image =
-  "no image is built for its pool while its nodes do not fit together: `ImageInputsValid` names them, and machines keep what they have";
+  "no image is built for its pool while its nodes do not fit together: `ImageInputsValid` names them, and machines keep what they have. After ten minutes a standard or required pool degrades the ClusterOperator; a new version of the suite waits for required pools alone";
 
 const byLabel: readonly NodeField[] = [
   ...[labels.masterRole, labels.controlPlaneRole, labels.arbiterRole, labels.workerRole].map((key) => ({

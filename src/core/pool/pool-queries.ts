@@ -8,7 +8,8 @@ import { annotations, labels, poolConditions } from "../../api/names.ts";
 import { conditionOf } from "../../api/schema/object.ts";
 import { ClusterMembers } from "./cluster-members.ts";
 import { type UpgradeBlocker, imageBlocker } from "./image-blocker.ts";
-import { shortImage } from "../config/image-pair.ts";
+import { givenConfigs, isOfNode } from "../config/given-configs.ts";
+import { baseOf, shortImage } from "../config/image-pair.ts";
 import { type MemberFacts, isControlPlane, isDone, isUnderUpdate } from "./member-facts.ts";
 import { isMirror } from "./mirror-pods.ts";
 import type { Phase } from "../books/phase.ts";
@@ -137,7 +138,8 @@ export function operatorNodeOf(pods: readonly Pod[]): string {
 export function rolloutPolicy(facts: Facts, pool: MachineConfigPool): RolloutPolicy {
   const { oneZoneAtATime, canary } = poolPolicy(pool).policy;
   const members = facts.members.members(pool.metadata.name);
-  const count = members.image.image === "" ? 0 : (canary.count ?? (isNewBase(facts, members) ? 1 : 0));
+  const count =
+    members.image.image === "" ? 0 : (canary.count ?? (isNewBase(facts, pool.metadata.name, members) ? 1 : 0));
   return {
     oneZoneAtATime,
     controlPlane: facts.members.controlPlane.values(),
@@ -153,17 +155,32 @@ export function rolloutPolicy(facts: Facts, pool: MachineConfigPool): RolloutPol
 const mayRunEtcd = (node: Node | undefined): boolean =>
   node !== undefined && (isControlPlane(node) || node.metadata.labels?.[labels.arbiterRole] !== undefined);
 
-/** Whether no machine of the pool has run an image on this base before. */
-function isNewBase(facts: Facts, members: PoolMembers): boolean {
+/**
+ * Whether no machine of the pool has run an image on this base before. What a node says of its image counts only where it is
+ * one of the pool's own builds, for a configuration that the machine was given.
+ */
+function isNewBase(facts: Facts, pool: string, members: PoolMembers): boolean {
   const { image, base } = members.image;
-  const seen = new Map<string, boolean>();
-  for (const { currentImage } of members.all()) {
-    if (currentImage === "" || currentImage === image) continue;
-    const isSame = seen.get(currentImage) ?? (base !== "" && facts.members.baseOf(currentImage) === base);
-    if (isSame) return false;
-    seen.set(currentImage, false);
+  if (base === "") return true;
+  const configsOf = Map.groupBy(
+    facts.members.buildsOf(pool).filter((build) => baseOf(build) === base),
+    ({ status }) => status?.digestedImagePushSpec ?? "",
+  );
+  for (const { name, currentImage } of members.all()) {
+    const builds = currentImage === "" || currentImage === image ? undefined : configsOf.get(currentImage);
+    if (builds === undefined) continue;
+    const given = givenTo(facts, name);
+    if (builds.some(({ spec }) => given.includes(spec.machineConfig.name))) return false;
   }
   return true;
+}
+
+/** The configurations that the controller has recorded as given to a machine. */
+function givenTo({ members }: Facts, name: string): readonly string[] {
+  const known = members.node(name);
+  return known?.machineConfigNode !== undefined && isOfNode(known.machineConfigNode, known.node.metadata.uid)
+    ? givenConfigs(known.machineConfigNode)
+    : [];
 }
 
 /** If all pools were opted in at once, pools with the control plane get their first image after the others. */

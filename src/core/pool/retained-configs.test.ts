@@ -106,6 +106,20 @@ describe("retainedConfigs", () => {
     ).toEqual(["a goes", "b goes", "c used", "d goes", "e goes"]);
   });
 
+  test("one that no machine was given is no config to go back to, and goes after a minute [pool-retained-configs-9]", () => {
+    const isPassing = (config: string) => config === "d" || config === "e";
+    const after = (now: number) => judge(five, { isPassing, now });
+    expect(after(59_999)).toEqual(["a quiet", "b recent", "c recent", "d quiet", "e quiet"]);
+    expect(after(60_000)).toEqual(["a quiet", "b recent", "c recent", "d goes", "e goes"]);
+    expect(judge(five, { isPassing, usersOf: (config) => (config === "e" ? ["pool worker (target)"] : []) })).toEqual([
+      "a goes",
+      "b recent",
+      "c recent",
+      "d goes",
+      "e used",
+    ]);
+  });
+
   test("each says why [pool-retained-configs-6]", () => {
     const say = (more: Partial<Parameters<typeof retainedConfigs>[0]>) =>
       retainedConfigs({

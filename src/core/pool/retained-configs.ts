@@ -81,6 +81,9 @@ export type ConfigRetention =
     }
   | { readonly name: string; readonly keep: false; readonly unusedSince: number };
 
+/** How long a config is left alone that no machine was given: far longer than what was decided is on its way. */
+export const passingQuietSeconds = 60;
+
 export interface RetentionFacts {
   /** Rendered configs of one pool. */
   readonly rendered: readonly MachineConfig[];
@@ -90,6 +93,8 @@ export interface RetentionFacts {
   readonly usersOf: (config: string) => readonly string[];
   /** When a config became unused, in milliseconds since the epoch; `undefined`: unknown, so it is retained. */
   readonly unusedSince: (config: string) => number | undefined;
+  /** Whether a config is known to have been a target for a moment, which no machine was given; absent: of none. */
+  readonly isPassing?: (config: string) => boolean;
   /** Milliseconds since the epoch. */
   readonly now: number;
 }
@@ -99,16 +104,18 @@ export interface RetentionFacts {
  * first.
  *
  * A config that any object names is retained. Of the others, the pool's last few are retained for a roll-back; the rest
- * stay for a quiet period, because a reference to a config may become visible later than the config.
+ * stay for a quiet period, because a reference to a config may become visible later than the config. One that no machine
+ * was given is no config to go back to, and stays a minute.
  */
 export function retainedConfigs({
   rendered,
   policy,
   usersOf,
   unusedSince,
+  isPassing = () => false,
   now,
 }: RetentionFacts): readonly ConfigRetention[] {
-  const { retainedConfigs: most, retentionQuietSeconds: quiet } = policy ?? {
+  const { retainedConfigs: most, retentionQuietSeconds } = policy ?? {
     ...defaultPoolPolicy,
     retainedConfigs: 0,
   };
@@ -126,12 +133,14 @@ export function retainedConfigs({
   const ordered = rendered.toSorted(older);
   const used = new Map(ordered.map(({ metadata }) => [metadata.name, usersOf(metadata.name)]));
   // Configs that were rolled out are retained before those that never were: they are the ones to roll back to.
-  const unused = ordered.filter(({ metadata }) => used.get(metadata.name)?.length === 0);
+  const unused = ordered.filter(({ metadata: { name } }) => used.get(name)?.length === 0 && !isPassing(name));
   return ordered.map(({ metadata: { name } }): ConfigRetention => {
     const users = used.get(name) ?? [];
     if (users.length > 0) return { name, keep: true, because: "used", users };
-    const place = unused.length - unused.findIndex(({ metadata }) => metadata.name === name);
-    if (place <= most) return { name, keep: true, because: "recent", place, of: most };
+    const index = unused.findIndex(({ metadata }) => metadata.name === name);
+    const place = unused.length - index;
+    if (index >= 0 && place <= most) return { name, keep: true, because: "recent", place, of: most };
+    const quiet = index >= 0 ? retentionQuietSeconds : Math.min(retentionQuietSeconds, passingQuietSeconds);
     const since = unusedSince(name);
     if (since === undefined) return { name, keep: true, because: "quiet", quietSeconds: quiet, until: undefined };
     const until = since + quiet * 1000;

@@ -146,12 +146,18 @@ describe("an object about registries", () => {
     {
       title: "has no place while files of machines are not read, and whose they are",
       objects: [ownPolicy],
-      cluster: { others: [strange] },
+      cluster: { others: [strange], written: false },
       says: [
         "ImagePolicy/web/own is refused",
         "of MachineConfig 99-worker-strange (/etc/containers/registries.d/x.yaml: docker is no object)",
         "What to do:\n  mend MachineConfig 99-worker-strange: write it as plain YAML",
       ],
+    },
+    {
+      title: "stays on machines that have it while their files are not read",
+      objects: [ownPolicy],
+      cluster: { others: [strange] },
+      says: ["ImagePolicy/web/own is in 99-master-generated-registries, 99-worker-generated-registries"],
     },
     {
       title: "says nothing",

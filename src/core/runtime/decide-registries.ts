@@ -11,6 +11,7 @@ import { clipText } from "../text/clip-text.ts";
 import { listText, shortList } from "../text/list-text.ts";
 import type { ObjectProblem } from "./merge-mirrors.ts";
 import { mirrorWarnings } from "./mirror-warnings.ts";
+import { policiesInForce } from "./policies-in-force.ts";
 import type { RegistriesBase } from "./registries-base.ts";
 import { isFileOfRegistries } from "./registries-causes.ts";
 import {
@@ -26,6 +27,7 @@ import {
 import { type KnownPolicy, type RegistryObjects, allObjects, objectNameOf, settingsOf } from "./registry-objects.ts";
 import { cutOffProblems, releaseReach, releaseWarnings } from "./release-reach.ts";
 import { isOfNamespace, withoutRoom } from "./tenant-policies.ts";
+import { type PoliciesInForce, noneInForce } from "./uncertain-places.ts";
 
 /** The pool of such a name. */
 export const poolOfRegistries = (name: string): string | undefined => /^99-(.+)-generated-registries$/.exec(name)?.[1];
@@ -56,7 +58,10 @@ export type RegistriesDecision =
       readonly config: MachineConfig;
       /** Accepted, but with an effect that their authors may not expect. */
       readonly warnings: readonly RegistriesWarning[];
-      /** What is wrong with policies of namespaces, which are left out: no tenant holds up the cluster's settings. */
+      /**
+       * What is wrong with policies of namespaces, which are left out: no tenant holds up the cluster's settings. While
+       * places are uncertain, a policy that is named here may have some of its scopes written.
+       */
       readonly leftOut: readonly ObjectProblem[];
     }
   | {
@@ -73,7 +78,7 @@ export function decideRegistries(view: RegistriesView): RegistriesDecision {
   const { pool, objects, base, present, owner, generatorVersion } = view;
   if (present === undefined && allObjects(objects).length === 0) return { do: "nothing" };
   const settings = settingsOf(objects);
-  const { result, leftOut } = withoutWrongPolicies(settings, base);
+  const { result, leftOut } = withoutWrongPolicies(settings, { ...base, inForce: inForceIn(view) });
   if (result.verdict === "refused") return refused(result.problems, view);
   const { files, made } = result;
   const written = files.find(({ path }) => path === registriesConfPath)?.text;
@@ -99,24 +104,34 @@ export function decideRegistries(view: RegistriesView): RegistriesDecision {
   };
 }
 
+/** What machines have of policies of namespaces, where it matters: while a place may be taken. */
+const inForceIn = ({ base, present, objects, owner }: RegistriesView): PoliciesInForce =>
+  base.taken.unread.length > 0 && present !== undefined && isWrittenFor(present, [objects.image, owner])
+    ? policiesInForce(present)
+    : noneInForce;
+
 /** What is wrong with objects on a base, whatever release the cluster has; no file is written for the answer. */
 export function registriesProblems(objects: RegistryObjects, base: RegistriesBase): readonly ObjectProblem[] {
   const { result, leftOut } = withoutWrongPolicies(settingsOf(objects), base);
   return result.verdict === "refused" ? result.problems : leftOut;
 }
 
+/** Texts and places that settings are laid over, and what machines have. */
+type LaidOver = RegistriesBase & { readonly inForce?: PoliciesInForce };
+
 /** The files, without the policies of namespaces that are wrong, or have no room. */
 function withoutWrongPolicies(
   settings: ReturnType<typeof settingsOf>,
-  base: RegistriesBase,
+  base: LaidOver,
 ): { readonly result: RegistriesConfig; readonly leftOut: readonly ObjectProblem[] } {
   const tenants = settings.policies.filter(({ namespace }) => namespace !== "");
   if (tenants.length === 0) return { result: registriesConfig({ ...settings, ...base }), leftOut: [] };
   const large = tooLarge(settings, base);
   const names = new Set(large.map(({ object }) => object));
   const others = settings.policies.filter(({ object }) => !names.has(object));
-  const rest = withoutRefusedPolicies({ ...settings, policies: others }, base);
-  return { result: rest.result, leftOut: [...large, ...rest.leftOut] };
+  const { result, leftOut } = withoutRefusedPolicies({ ...settings, policies: others }, base);
+  const waiting = result.verdict === "files" ? result.waiting : [];
+  return { result, leftOut: [...large, ...leftOut, ...waiting] };
 }
 
 /** The policies of namespaces that have no room. */
@@ -139,7 +154,7 @@ export function policiesToRead({ objects, base }: Pick<RegistriesView, "objects"
 /** The files, without the policies of namespaces that are wrong. */
 function withoutRefusedPolicies(
   settings: ReturnType<typeof settingsOf>,
-  base: RegistriesBase,
+  base: LaidOver,
 ): { readonly result: RegistriesConfig; readonly leftOut: readonly ObjectProblem[] } {
   const result = registriesConfig({ ...settings, ...base });
   const wrong = result.verdict === "refused" ? result.problems.filter(({ object }) => isOfNamespace(object)) : [];

@@ -19,7 +19,15 @@ import type { MadeRegistries } from "./mirror-warnings.ts";
 import { type Registry, readRegistries, registriesText, withLists } from "./registries-conf-text.ts";
 import { isNested, isPolicyNested, scopeProblem } from "./registry-scopes.ts";
 import { isOfNamespace } from "./tenant-policies.ts";
-import { type TakenPlaces, type ScopesOfPolicies, noneTaken, uncertainPlaces } from "./uncertain-places.ts";
+import {
+  type PoliciesInForce,
+  type ScopesOfPolicies,
+  type TakenPlaces,
+  noneInForce,
+  noneTaken,
+  placesOfNamespaces,
+  uncertainPlaces,
+} from "./uncertain-places.ts";
 
 /** The MachineConfig that says to the machines of a pool where they pull images from. */
 export const registriesConfigName = (pool: string): string => `99-${pool}-generated-registries`;
@@ -31,6 +39,7 @@ export const sigstorePath = "/etc/containers/registries.d/sigstore-registries.ya
 const namespacePolicies = "/etc/crio/policies/";
 export const namespacePolicyPath = (namespace: string) => `${namespacePolicies}${namespace}.json`;
 export const isNamespacePolicy = (path: string): boolean => path.startsWith(namespacePolicies);
+export const namespaceOfPolicy = (path: string): string => path.slice(namespacePolicies.length).replace(/\.json$/, "");
 
 export interface RegistriesInputs {
   /** Texts of the templates. */
@@ -43,10 +52,18 @@ export interface RegistriesInputs {
   readonly policies: readonly ImagePolicyObject[];
   /** Places that other files of registries.d define: engines read none of them where two define one. */
   readonly taken?: TakenPlaces;
+  /** What machines have of policies of namespaces; it stays while any further place may be taken. */
+  readonly inForce?: PoliciesInForce;
 }
 
 export type RegistriesConfig =
-  | { readonly verdict: "files"; readonly files: readonly GeneratedFile[]; readonly made: MadeRegistries }
+  | {
+      readonly verdict: "files";
+      readonly files: readonly GeneratedFile[];
+      readonly made: MadeRegistries;
+      /** What policies of namespaces do not get yet, which are written without it. */
+      readonly waiting: readonly ObjectProblem[];
+    }
   | { readonly verdict: "refused"; readonly problems: readonly ObjectProblem[] };
 
 /** Blocked registries that are left out: the release comes from them, and no usable mirror is known. */
@@ -120,7 +137,7 @@ export function registriesConfig(inputs: RegistriesInputs): RegistriesConfig {
   );
   const policies = judgePolicies(inputs, { allowed, blocked: blocks.policy });
   if (policies.verdict === "refused") return policies;
-  const lookaside = judgePlaces(policies.scopes, registries, inputs.taken ?? noneTaken);
+  const lookaside = judgePlaces(policies.scopes, registries, inputs);
   if (lookaside.problems.length > 0) return refused(lookaside.problems);
   const made = (): MadeRegistries => ({
     registries: registries(),
@@ -132,6 +149,7 @@ export function registriesConfig(inputs: RegistriesInputs): RegistriesConfig {
   });
   return {
     verdict: "files",
+    waiting: lookaside.waiting,
     get made() {
       return made();
     },
@@ -141,7 +159,7 @@ export function registriesConfig(inputs: RegistriesInputs): RegistriesConfig {
         ...policies.ofCluster(),
         ...placesFiles(lookaside.places),
         ...searchFiles(sources.containerRuntimeSearchRegistries),
-        ...policies.ofNamespaces(),
+        ...policies.ofNamespaces(lookaside.waits),
       ];
     },
   };
@@ -172,16 +190,30 @@ const searchFiles = (search: readonly string[] | undefined): readonly GeneratedF
     ? []
     : [file(searchRegistriesPath, `unqualified-search-registries = ${JSON.stringify(search)}\n`)];
 
-/** The places of the signatures of all scopes, sorted, and which policies name a scope that cannot have one. */
+interface JudgedPlaces {
+  /** Of the signatures of all scopes, sorted. */
+  readonly places: readonly string[];
+  /** Which policies name a scope that cannot have one. */
+  readonly problems: readonly ObjectProblem[];
+  readonly waiting: readonly ObjectProblem[];
+  /** Whether a policy does not decide about one of its scopes yet. */
+  readonly waits: (object: string, scope: string) => boolean;
+}
+
 function judgePlaces(
   scopes: ScopesOfPolicies,
   registries: () => readonly Registry[],
-  taken: TakenPlaces,
-): { readonly places: readonly string[]; readonly problems: readonly ObjectProblem[] } {
+  { taken = noneTaken, inForce = noneInForce }: Pick<RegistriesInputs, "taken" | "inForce">,
+): JudgedPlaces {
   const places = new Set<string>();
-  const { problems: uncertain, ofCluster } = uncertainPlaces(scopes, taken.unread);
-  const problems: ObjectProblem[] = [...uncertain];
-  for (const [scope, objects] of ofCluster) {
+  const problems: ObjectProblem[] = [];
+  const waiting = new Set<string>();
+  const mayHave = placesOfNamespaces(taken.unread, inForce);
+  for (const [scope, all] of scopes) {
+    const isOfCluster = all.some((object) => !isOfNamespace(object));
+    const objects = isOfCluster ? all : mayHave.kept(scope, all);
+    if (objects.length < all.length) for (const object of all) if (!objects.includes(object)) waiting.add(object);
+    if (objects.length === 0) continue;
     const own = placesOf(scope, registries());
     const problem = (reason: string) => ({ path: "spec.scopes", reason: `has ${scope}, ${reason}` });
     if (own === undefined) {
@@ -192,7 +224,6 @@ function judgePlaces(
       continue;
     }
     const twice = own.find((place) => taken.places.has(place));
-    const isOfCluster = objects.some((object) => !isOfNamespace(object));
     if (twice !== undefined && !isOfCluster) {
       const defined = problem(
         `and machines have ${twice} in another file of /etc/containers/registries.d: no engine would pull anything with both`,
@@ -201,9 +232,16 @@ function judgePlaces(
         problems.push({ object, ...defined, remedy: `name repositories in it: ${twice}/REPOSITORY` });
       continue;
     }
-    for (const place of own) places.add(place);
+    const known = isOfCluster ? own : mayHave.known(own);
+    if (known.length < own.length) for (const object of objects) waiting.add(object);
+    for (const place of known) places.add(place);
   }
-  return { places: [...places].sort(), problems };
+  return {
+    places: [...places].sort(),
+    problems,
+    waiting: uncertainPlaces(waiting, taken.unread),
+    waits: (object, scope) => waiting.has(object) && mayHave.kept(scope, [object]).length === 0,
+  };
 }
 
 const listsOfScopes = ["insecureRegistries", "blockedRegistries", "allowedRegistries"] as const;
@@ -261,7 +299,7 @@ type Policies =
       readonly verdict: "policies";
       /** The policy of the cluster; none where nothing says anything. */
       readonly ofCluster: () => readonly GeneratedFile[];
-      readonly ofNamespaces: () => readonly GeneratedFile[];
+      readonly ofNamespaces: (waits: JudgedPlaces["waits"]) => readonly GeneratedFile[];
       readonly scopes: ScopesOfPolicies;
     }
   | { readonly verdict: "refused"; readonly problems: readonly ObjectProblem[] };
@@ -294,10 +332,13 @@ function judgePolicies({ policy, policies }: RegistriesInputs, lists: Lists): Po
   return {
     verdict: "policies",
     ofCluster: () => (isSaid ? [file(policyPath, policyText(start(), ofCluster))] : []),
-    ofNamespaces: () =>
-      byNamespace.map(([namespace, list]) =>
-        file(namespacePolicyPath(namespace), policyText(start(), [...ofCluster, ...list])),
-      ),
+    ofNamespaces: (waits) =>
+      byNamespace.flatMap(([namespace, list]) => {
+        const decided = list.filter(({ object, scope }) => !waits(object.object, scope));
+        return decided.length === 0
+          ? []
+          : [file(namespacePolicyPath(namespace), policyText(start(), [...ofCluster, ...decided]))];
+      }),
     // No policy of a namespace names what one of the cluster does.
     scopes: new Map(
       [...Map.groupBy([...own, ...ofCluster], ({ scope }) => scope)].map(([scope, list]) => [

@@ -1,7 +1,6 @@
 import { clipText } from "../text/clip-text.ts";
 import { shortList } from "../text/list-text.ts";
 import type { ObjectProblem } from "./merge-mirrors.ts";
-import { isOfNamespace } from "./tenant-policies.ts";
 
 /** A MachineConfig whose files of registries.d are not read, so that they may define any place. */
 export interface UnreadPlaces {
@@ -27,27 +26,51 @@ export const noneTaken: TakenPlaces = { places: new Set(), unread: [] };
 /** MachineConfigs with files that are not read, of which a problem tells. */
 const mostUnread = 3;
 
-/**
- * What is wrong with each policy of a namespace while any place may be taken: none of them gets one.
- *
- * @returns what is wrong, and the scopes that get their places all the same.
- */
-export function uncertainPlaces(
-  scopes: ScopesOfPolicies,
+/** Policies of namespaces that machines of a pool have: what they have needs no place that may be taken. */
+export interface PoliciesInForce {
+  /** Namespace → the scopes that are decided about in it. */
+  readonly scopes: ReadonlyMap<string, ReadonlySet<string>>;
+  /** The places of their signatures. */
+  readonly places: ReadonlySet<string>;
+}
+
+/** Machines have no policies of namespaces. */
+export const noneInForce: PoliciesInForce = { scopes: new Map(), places: new Set() };
+
+/** What policies of namespaces get while any further place may be taken: what machines have already, and no more. */
+export interface PlacesOfNamespaces {
+  /** The policies of a scope that machines have. */
+  kept(scope: string, objects: readonly string[]): readonly string[];
+  /** Those of its places that machines have. */
+  known(places: readonly string[]): readonly string[];
+}
+
+const namespaceOf = (object: string): string => object.split("/")[1] ?? "";
+
+/** Without an unread file, every scope may have its places. */
+export const placesOfNamespaces = (
   unread: readonly UnreadPlaces[],
-): { readonly problems: readonly ObjectProblem[]; readonly ofCluster: ScopesOfPolicies } {
-  const isOfCluster = (objects: readonly string[]) => objects.some((object) => !isOfNamespace(object));
+  { scopes, places }: PoliciesInForce,
+): PlacesOfNamespaces =>
+  unread.length === 0
+    ? { kept: (_, objects) => objects, known: (own) => own }
+    : {
+        kept: (scope, objects) => objects.filter((object) => scopes.get(namespaceOf(object))?.has(scope) === true),
+        known: (own) => own.filter((place) => places.has(place)),
+      };
+
+/** What is wrong with policies of namespaces that wait for a place while any may be taken. */
+export function uncertainPlaces(
+  objects: ReadonlySet<string>,
+  unread: readonly UnreadPlaces[],
+): readonly ObjectProblem[] {
   const [first] = unread;
-  if (first === undefined) return { problems: [], ofCluster: scopes };
+  if (first === undefined) return [];
   const named = shortList(unread, mostUnread, ({ config, reason }) => clipText(`${config} (${reason})`, 400));
-  const problem = {
+  return [...objects].map((object) => ({
+    object,
     path: "spec.scopes",
-    reason: `has no place that is certain to be free, because machines have files of /etc/containers/registries.d that are not read, of MachineConfig ${named.join(", ")}: no engine would pull anything if two files defined one place`,
+    reason: `has no place that is certain to be free, because machines have files of /etc/containers/registries.d that are not read, of MachineConfig ${named.join(", ")}: no engine would pull anything if two files defined one place. Scopes that machines have already stay as they are`,
     remedy: `mend MachineConfig ${first.config}: ${first.remedy}`,
-  };
-  const objects = new Set([...scopes.values()].filter((own) => !isOfCluster(own)).flat());
-  return {
-    problems: [...objects].map((object) => ({ object, ...problem })),
-    ofCluster: new Map([...scopes].filter(([, own]) => isOfCluster(own))),
-  };
+  }));
 }

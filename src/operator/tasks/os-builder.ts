@@ -29,14 +29,7 @@ import { applyManifest, forgetApplied, isApplied, reapplyMs } from "../apply-man
 import { ours, ownMap, clusterPullSecretOf } from "../cluster-sources.ts";
 import { builderBoundsIn, manifestInputs } from "../components.ts";
 import { builderDeployment, builderMetrics } from "../manifests.ts";
-import {
-  type OperatorTask,
-  type TaskContext,
-  type TaskResult,
-  failed,
-  progressing,
-  taskDone,
-} from "../operator-task.ts";
+import { type OperatorTask, type TaskContext, type TaskResult, progressing, taskDone } from "../operator-task.ts";
 import {
   watchBuildSettings,
   watchDeployments,
@@ -49,8 +42,6 @@ import {
 } from "../operator-watches.ts";
 import { servingSecret } from "../serving-certificate.ts";
 
-/** How long inputs of images may be wrong before the operator is degraded by it. */
-const invalidInputsMs = 600_000;
 /** Secret with which machines of a subscription get packages, where a cluster has one. */
 const entitlementKey = { namespace: "openshift-config-managed", name: "etc-pki-entitlement" } as const;
 
@@ -141,9 +132,12 @@ const stillCounts = ({ metadata, status }: MachineOSConfig, pools: readonly Mach
   conditionOf(status?.conditions, machineOSConfigConditions.accepted)?.status !== "False" &&
   pools.some((pool) => pool.metadata.name === metadata.name);
 
-/** An image that cannot be built delays nothing: the operator reports persistent problems of its inputs. */
+/**
+ * Done as soon as the builder is there. An image that cannot be built delays nothing: wrong inputs are the pool's, whose
+ * own condition degrades the operator where upgrades wait for that pool.
+ */
 async function deploy(context: TaskContext): Promise<TaskResult> {
-  const { caches, clock } = context;
+  const { caches } = context;
   const configs = caches.of(MachineOSConfig).list();
   await copyForBuilds(configs, context);
   await keepCredentials(
@@ -158,13 +152,7 @@ async function deploy(context: TaskContext): Promise<TaskResult> {
   const certificate = await servingSecret({ component: objects.osBuilder, secret: builderMetrics.secret }, context);
   const builder = builderDeployment(manifestInputs(context, certificate?.hash));
   await applyManifest(kubernetes.Deployment, builder, context, { watched: true });
-  const invalid = configs.flatMap(({ metadata, status }) => {
-    const condition = conditionOf(status?.conditions, machineOSConfigConditions.inputsValid);
-    return condition?.status === "False" && clock.now() - Date.parse(condition.lastTransitionTime) > invalidInputsMs
-      ? [`MachineOSConfig ${metadata.name}: ${condition.message}`]
-      : [];
-  });
-  return invalid.length === 0 ? taskDone : failed(invalid.join("; "));
+  return taskDone;
 }
 
 async function remove(left: LeftOver | undefined, context: TaskContext): Promise<void> {
