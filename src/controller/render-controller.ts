@@ -40,7 +40,7 @@ import { type Caches, type Context, type Controller, watching } from "../kube/co
 import { KubeError, isPassing } from "../kube/kube-error.ts";
 import { type Outcome, done, stalled, waiting } from "../kube/outcome.ts";
 import type { ObjectChange } from "../kube/watch-cache.ts";
-import { type RenderPace, renderPace, secondsToTarget } from "./render-pace.ts";
+import { type RenderPace, pacedTarget, renderPace } from "./render-pace.ts";
 
 export interface RenderOptions {
   readonly version: string;
@@ -163,8 +163,8 @@ export function renderController(options: RenderOptions): Controller {
       const inputs = { pool, members, controllerConfig, generatorVersion: options.generatorVersion, ...stream };
       const result = renderForPool(inputs, current, overrides);
       if (result.verdict === "refused") return refuse(name, result.refusals, memory, context);
-      const wait = secondsToTarget(pool, result.config.metadata.name, memory, context);
-      if (wait > 0) return done(wait);
+      const paced = pacedTarget(pool, result.config.metadata.name, memory, context);
+      if (paced !== undefined) return waiting("ChangesPaced", paced.message, paced.seconds);
       const stored = await store(pool, result.config, options, context);
       if (stored.verdict !== "stored") return refuseStored(name, result.config.metadata.name, stored, memory, context);
       reportRecovered(name, memory, context);

@@ -24,6 +24,10 @@ test("the first changes of a pool are rendered at once, then one in ten seconds,
     await harness.pass(1000);
   }
   expect((await renderedOf(harness)).length).toBeLessThan(before.length + 12);
+  expect((await harness.poolStatus("worker")).of("RenderDegraded")).toMatchObject({
+    status: "False",
+    reason: "ChangesPaced",
+  });
   await harness.pass(11_000);
   const { target } = await harness.poolStatus("worker");
   const rendered = await harness.act(() => harness.kube.get(MachineConfig, { name: target }));
@@ -38,6 +42,9 @@ test("a pool without machines whose configuration changes without end has few th
   }
   // The target, those to go back to, and fifteen others; from then on one in three minutes.
   expect((await renderedOf(harness)).length).toBeLessThan(25);
+  expect((await harness.poolStatus("worker")).of("Updated")?.message).toContain(
+    "; rendering waits: the pool's configuration changes often",
+  );
   await harness.pass(180_000);
   const { target } = await harness.poolStatus("worker");
   const rendered = await harness.act(() => harness.kube.get(MachineConfig, { name: target }));

@@ -20,50 +20,48 @@ export interface RenderPace {
   readonly targets: SourceBuckets;
   /** Pool → its last new target, and since when (monotonic milliseconds). */
   readonly lastTarget: Map<string, { readonly name: string; readonly at: number }>;
-  /** Pools whose next target waits. */
-  readonly paced: Set<string>;
 }
 
-export const renderPace = (): RenderPace => ({
-  targets: new SourceBuckets(newTargets),
-  lastTarget: new Map(),
-  paced: new Set(),
-});
+export const renderPace = (): RenderPace => ({ targets: new SourceBuckets(newTargets), lastTarget: new Map() });
+
+/** How long a pool's next target waits, and why, in words that stay the same while it waits. */
+export interface PacedTarget {
+  readonly seconds: number;
+  readonly message: string;
+}
 
 /**
- * Seconds until a pool may be pointed at what was rendered; 0: now. Sources that change without end would store the pool's
+ * How long it takes until a pool may be pointed at what was rendered; `undefined`: it may now. Sources that change without end would store the pool's
  * whole configuration at each change; the last change always gets its turn.
  */
-export function secondsToTarget(
+export function pacedTarget(
   pool: MachineConfigPool,
   rendered: string,
-  { targets, lastTarget, paced }: RenderPace,
-  { caches, clock, log }: Pick<Context, "caches" | "clock" | "log">,
-): number {
+  { targets, lastTarget }: RenderPace,
+  { caches, clock }: Pick<Context, "caches" | "clock">,
+): PacedTarget | undefined {
   const { name } = pool.metadata;
   const now = clock.monotonic();
   const last = lastTarget.get(name);
   // What had its turn, and is tried again.
-  if (pool.spec.configuration?.name === rendered || last?.name === rendered) {
-    paced.delete(name);
-    return 0;
-  }
+  if (pool.spec.configuration?.name === rendered || last?.name === rendered) return undefined;
   const isStored = caches.of(MachineConfig).get(rendered) !== undefined;
   const isSlow = !isStored && last !== undefined && isCrowded(pool, { caches });
   const slow = isSlow ? Math.ceil((last.at + slowMs - now) / 1000) : 0;
-  const wait = slow > 0 ? slow : targets.take(name, now);
-  if (wait <= 0) {
-    lastTarget.set(name, { name: rendered, at: now });
-    paced.delete(name);
-    return 0;
-  }
-  if (!paced.has(name))
-    log.info(
-      { pool: name, rendered, waitSeconds: wait },
-      "MachineConfigs of the pool change often; its next target waits",
-    );
-  paced.add(name);
-  return wait;
+  if (slow > 0)
+    return {
+      seconds: slow,
+      message: `the pool's configuration changes often, and ${mostLeft} that no machine has are kept for a while: until they are removed, one change in three minutes is rendered, the last one in any case`,
+    };
+  const seconds = targets.take(name, now);
+  if (seconds > 0)
+    return {
+      seconds,
+      message:
+        "the pool's configuration changes often: one change in ten seconds is rendered, the last one in any case",
+    };
+  lastTarget.set(name, { name: rendered, at: now });
+  return undefined;
 }
 
 /** Whether a pool has many configurations that it no longer points to. */
