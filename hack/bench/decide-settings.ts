@@ -156,7 +156,7 @@ const cases: Readonly<Record<string, (turn: number) => void>> = {
   "one KubeletConfig validated": (turn) => void problemsOfKubeletConfig(kubeletConfig({ maxPods: turn + 1 })),
 };
 const article = (kind: string): string => (kind.startsWith("I") ? "an" : "a");
-/** What the largest objects cost: what a case works on is made anew for each turn, which does not count. */
+/** What the largest objects cost: what a case works on is made again for each turn, which does not count. */
 const ofLargest: Readonly<
   Record<string, { readonly form: string; readonly prepare: (text: string) => () => unknown }>
 > = Object.fromEntries(

@@ -255,7 +255,7 @@ async function measureLooks(folder: string, count: number): Promise<Pick<Machine
   const { counts, bringTo, documents, host } = await machineIn(join(folder, "look"));
   const target = wantedOf(configOf(0, { units: 0 }));
   await bringTo(target);
-  // As the daemon does: what it wrote itself it has in mind, and the machine is read anew.
+  // As the daemon does: what it wrote itself it has in mind, and the machine is read again.
   const known = await documents.load(signal);
   const look = await looks(
     count,

@@ -289,7 +289,7 @@ A file that no policy names reached all three workers, one after the other with 
 ## Memory
 
 ${measuredOn(environment)} VmRSS and RssAnon of proc(5), in MiB. About 35 MiB of every process is Node.js's own program text, which all processes of
-a machine share; RssAnon is what a process has for itself. A daemon is a child of its machine, and starts anew with each reboot.
+a machine share; RssAnon is what a process has for itself. A daemon is a child of its machine, and starts again with each reboot.
 
 ${table(["moment", "daemons, resident", "daemons, own"], daemons)}
 
@@ -617,7 +617,7 @@ function serverText({
 
 ${measuredOn(environment)} One rendered configuration of ${mebibytes(configBytes)} (250 files, 60 units), Ignition 3.5, over TLS 1.3 on loopback; the server in one process, all clients in
 another, on the same CPUs. Each client asks again over its connection as soon as it has its answer, for ${seconds} s; nobody is asked for a credential. Baseline: the same server, in the
-same run, that makes every answer when it is asked for. Memory is of the server's process, at the end of each load; it is not started anew in between.
+same run, that makes every answer when it is asked for. Memory is of the server's process, at the end of each load; it is not started again in between.
 
 ${table(["", "answer", "answers / s", "median / 99 %", "CPU of one answer", "memory"], [row("baseline: made for each request, identity, 1 client", baseline), ...loads.map((load) => row(`${load.encoding}, ${thousands(load.clients)} ${load.clients === 1 ? "client" : "clients"}`, load))])}`;
 }

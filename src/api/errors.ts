@@ -29,7 +29,7 @@ export const errorCodes = {
     remedy: "Look at the file; remove or shorten it if nothing needs it.",
   },
   MCO_HOST_NO_FILE: {
-    meaning: "What a machine has at a path is a pipe, a socket or a device, where a file or folder is expected.",
+    meaning: "The machine has a pipe, a socket or a device at a path where a file or folder is expected.",
     remedy: "Remove it if nothing needs it.",
   },
   MCO_HOST_UNSAFE_PATH: {

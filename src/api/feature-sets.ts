@@ -35,7 +35,7 @@ const names = Object.keys(apiGates) as readonly ApiGate[];
 /** Where a schema names the feature that its field belongs to; no definition shows it. */
 export const gateKeyword = "x-feature-gate";
 
-/** The features that a cluster has. What its own operator lists counts; elsewhere the set that was chosen. */
+/** The features that a cluster has. The list of its own operator counts; elsewhere the set that was chosen. */
 export function apiGatesOf(chosen: ChosenFeatures | undefined): ReadonlySet<ApiGate> {
   const lists = chosen?.status?.featureGates ?? [];
   const { featureSet = "", customNoUpgrade } = chosen?.spec ?? {};

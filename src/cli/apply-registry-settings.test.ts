@@ -129,7 +129,7 @@ describe("credentials of the cluster's registry that a user changed", () => {
     // The next start finds nothing to put back, and takes nothing away.
     expect(await start()).toEqual([]);
     expect(await read(pullSecret)).toEqual({ auths: { ...elsewhere, ...own } });
-    // A password that is made anew reaches what the user has changed, too.
+    // A password that is made again reaches what the user has changed, too.
     expect(await start("another-secret")).toHaveLength(1);
     expect(await read(pullSecret)).toEqual({ auths: { ...elsewhere, [host]: entry("puller", "another-secret") } });
   });
@@ -184,7 +184,7 @@ describe("credentials of the cluster's registry that a user changed", () => {
     expect(await kube.get(kubernetes.Secret, pullSecret)).toMatchObject({ type: "kubernetes.io/dockerconfigjson" });
   });
 
-  test("that are the cluster's own follow a password that is made anew [apply-registry-settings-5]", async () => {
+  test("that are the cluster's own follow a password that is made again [apply-registry-settings-5]", async () => {
     const { start, read } = await startedCluster();
     expect(await start("another-secret")).toEqual([]);
     const auths = { [host]: entry("puller", "another-secret") };

@@ -39,13 +39,13 @@ export async function applyRegistrySettings(applying: Applying): Promise<readonl
   return notices;
 }
 
-/** Applies one of the settings; what is immutable is only reported: nobody can mend it but who made it so. */
+/** Applies one of the settings; what is immutable is only reported: nobody can correct it but who made it so. */
 async function applySetting(manifest: KubeObject, applying: Applying): Promise<string | undefined> {
   try {
     return await applyOrSettle(manifest, applying);
   } catch (error) {
     if (!isInvalid(error) || manifest.kind === "Namespace") throw error;
-    return `${namedOf(manifest)} was left as it is, but the API server takes no change of it: ${error.message}; to have it made again, delete it and start the cluster anew`;
+    return `${namedOf(manifest)} was left as it is, but the API server takes no change of it: ${error.message}; to have it made again, delete it and start the cluster again`;
   }
 }
 
@@ -88,7 +88,7 @@ async function settleSecret(wanted: Secret, applying: Applying): Promise<string 
   const problem = await problemOf(has, right, applying);
   if (problem === undefined) return undefined;
   if (has.immutable === true || has.type !== wanted.type)
-    return `${named} was left as it is, but ${problem}; to have it made again, delete it and start the cluster anew`;
+    return `${named} was left as it is, but ${problem}; to have it made again, delete it and start the cluster again`;
   const own = JSON.parse(atob(wanted.data?.[authKey] ?? "")) as { readonly auths: object };
   const change = (secret: Secret): Partial<Secret> => {
     const auths = { ...entriesOfOthers(secret, registry.host), ...own.auths };

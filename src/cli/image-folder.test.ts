@@ -61,7 +61,7 @@ test("an image that nothing pins goes an hour after it came, when another one co
   expect(left).toHaveLength(2);
 });
 
-test("a note that cannot be read stands for no image, and the next pull mends it [image-folder-4]", async () => {
+test("a note that cannot be read stands for no image, and the next pull corrects it [image-folder-4]", async () => {
   const from = await registry();
   const image = pushed(from, "a");
   const folder = await temporaryFolder();

@@ -14,7 +14,7 @@ export interface Io {
   readonly colours?: false | Paint;
 }
 
-/** A block of lines that is drawn anew in place. */
+/** A block of lines that is drawn again in place. */
 export interface Screen {
   draw(lines: readonly string[]): void;
   readonly colours: false | Paint;

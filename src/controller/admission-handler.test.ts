@@ -128,7 +128,7 @@ describe("admission of MachineConfigs", () => {
     expect((await review("MachineConfig", config({ kernelType: "faster" }), bad)).allowed).toBe(false);
   });
 
-  test("who changes one field need not mend another that an earlier release accepted [admission-standing-1]", async () => {
+  test("who changes one field need not correct another that an earlier release accepted [admission-standing-1]", async () => {
     const entry = (path: string, more: object = {}) => ({ path, contents: { source: "data:,x" }, ...more });
     const stored = config(ignition({ files: [entry("/etc/a"), entry("etc/old")] }));
     const withFile = config(ignition({ files: [entry("/etc/new"), entry("/etc/a"), entry("etc/old", { mode: 420 })] }));

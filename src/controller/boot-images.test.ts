@@ -184,7 +184,7 @@ describe("boot images of MachineSets", () => {
     const { progressing, degraded, all: conditions } = await cluster.conditions();
     expect(progressing).toMatchObject({ status: "False", reason: "Skipped" });
     expect(progressing?.message).toMatch(
-      /^Reconciled 1 of 2 MAPI MachineSets \(1 skipped\); MachineSet old: the AMI ami-old may be somebody's own \(if it is one of CoreOS/,
+      /^Reconciled 1 of 2 MAPI MachineSets \(1 skipped\); MachineSet old: the AMI ami-old may belong to another user \(if it is one of CoreOS/,
     );
     expect(degraded).toMatchObject({ status: "False" });
     expect(conditions).toContainEqual(health);
@@ -201,7 +201,9 @@ describe("boot images of MachineSets", () => {
     await cluster.change("workers", { spec: { template: { spec: { providerSpec: { value: aws("ami-us-1") } } } } });
     const { degraded } = await cluster.conditions();
     expect(degraded).toMatchObject({ status: "True", reason: "Failing" });
-    expect(degraded?.message).toContain("MachineSet workers: it was given ami-1, and somebody set it back to ami-us-1");
+    expect(degraded?.message).toContain(
+      "MachineSet workers: it was given ami-1, and another writer set it back to ami-us-1",
+    );
     expect(await cluster.harness.events("BootImageUpdated")).toHaveLength(1);
     await cluster.ask({ managedBootImages: { machineManagers: [manager({ mode: "None" })] } });
     expect(await cluster.conditions()).toMatchObject({

@@ -262,7 +262,7 @@ describe("drain", () => {
       message: expect.stringContaining("the node serves again and is tried again after") as string,
     });
     expect((await harness.events("DrainSkipped")).length).toBe(1);
-    // The same request rests, until the node gets its target anew; another one is served at once.
+    // The same request rests, until the node gets its target again; another one is served at once.
     await harness.act(() =>
       harness.kube.delete(kubernetes.PodDisruptionBudget, { name: "keep-web", namespace: "default" }),
     );

@@ -542,7 +542,7 @@ describe("a name", () => {
         return own.reduce((sum, event) => sum + (event.count ?? 1), 0) >= count;
       });
     await released(1);
-    // The machine that is installed anew has another key.
+    // The machine that is installed again has another key.
     await harness.serve("worker");
     await harness.ask(bootstrapper("worker"), "second", { node: "w1" });
     await harness.decided("second");
@@ -1110,7 +1110,7 @@ test("a name that an administrator released is not renewed by its old certificat
   await harness.ask(asNode("w1"), "again", { node: "w1" });
   await harness.waits("again", "NameRevoked");
   expect((await harness.kube.get(kubernetes.Node, { name: "w1" }))?.metadata.labels ?? {}).toEqual({});
-  // The name is free: the machine that is installed anew gets it, by its own key.
+  // The name is free: the machine that is installed again gets it, by its own key.
   await harness.kube.delete(kubernetes.Node, { name: "w1" });
   await harness.serve("infra");
   await harness.ask(bootstrapper("infra"), "anew", { node: "w1" });
@@ -1270,7 +1270,7 @@ test("a request waits for one of its name that was approved by hand and is bound
   expect(await joinController().reconcile("other", context as never)).toEqual(done(1));
 });
 
-test("a record that changed before the answer to its own write is read anew [join-controller-22]", async () => {
+test("a record that changed before the answer to its own write is read again [join-controller-22]", async () => {
   const { request } = await newRequest("w1");
   const credential = "JTI=own";
   const requests = ["first", "again"].map((name) => ({

@@ -111,7 +111,7 @@ async function cordon(
   if (warning !== undefined) report({ about: node, notice: "DrainForecast", ...warning });
   const written = await updateNode(kube, node, (object) => cordonChange(object, { now: clock.now(), pods }), context);
   if (written === undefined || drainStep(written.object).do !== "evict") return done();
-  reportCordon(written.object, written.decision.anew, context);
+  reportCordon(written.object, written.decision.again, context);
   reportBeginning(written.object, { pods, foreseen }, context);
   return { ...pass, node: written.object };
 }

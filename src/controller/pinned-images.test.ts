@@ -201,7 +201,7 @@ describe("the turns of machines", () => {
     expect(await pins.granted(machines)).toEqual(machines);
   });
 
-  test("a controller that starts anew goes on where the last one ended [pinned-images-5]", async () => {
+  test("a controller that starts again goes on where the last one ended [pinned-images-5]", async () => {
     const pins = await Pins.of(["w0"]);
     await pins.set("a", "worker", "x");
     await pins.harness.pass(5000);

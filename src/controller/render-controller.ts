@@ -356,7 +356,7 @@ function refuseStored(
         ] as const)
       : ([
           "RenderedNameTaken",
-          `the MachineConfig ${rendered} has other contents than those that the pool's MachineConfigs give: somebody else made or changed it; delete it, and it is made again (if machines use it, bring them to another configuration first)`,
+          `the MachineConfig ${rendered} has other contents than those that the pool's MachineConfigs give: another writer made or changed it; delete it, and it is made again (if machines use it, bring them to another configuration first)`,
         ] as const);
   reportRefusal(pool, reason, problem, memory, context);
   return stalled(reason, problem);
@@ -433,7 +433,7 @@ async function store(
 }
 
 /**
- * The fields that the API server would not keep if a rendered config were written anew: its definition lacks them, or an
+ * The fields that the API server would not keep if a rendered config were written again: its definition lacks them, or an
  * admission webhook changes them. Nothing is written.
  */
 async function lostBy(config: Rendered["config"], { kube, signal }: Context): Promise<readonly string[]> {

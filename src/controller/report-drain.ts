@@ -19,7 +19,7 @@ const linesOfNode = ({ metadata }: Node) =>
   linesOf(metadata.name, metadata.annotations?.[annotations.desiredDrain] ?? "");
 
 /** Reports the cordon of a node. */
-export function reportCordon(node: Node, anew: boolean, { report }: Context): void {
+export function reportCordon(node: Node, again: boolean, { report }: Context): void {
   const { name } = node.metadata;
   report({
     about: node,
@@ -27,8 +27,8 @@ export function reportCordon(node: Node, anew: boolean, { report }: Context): vo
     path: "Executed/Cordoned",
     mark: "end",
     level: "boundary",
-    reason: anew ? "CordonedAgain" : "Cordoned",
-    message: anew
+    reason: again ? "CordonedAgain" : "Cordoned",
+    message: again
       ? `Cordoned ${name} again: it had been put back into service while its drain was still needed`
       : `Cordoned ${name} to apply update`,
   });

@@ -83,7 +83,7 @@ describe("the pull secret of a cluster", () => {
       await secret.put(text);
       expect(await secret.onMachines()).toBe(JSON.stringify(good));
       expect(await secret.condition("inputRefused")).toMatch(
-        /^True: the Secret openshift-config\/pull-secret is not used: .*; machines keep the one that they have until it is put right$/,
+        /^True: the Secret openshift-config\/pull-secret is not used: .*; machines keep the one that they have until it is fixed$/,
       );
       // Everything else is rendered as before.
       expect(await secret.condition("completed")).toMatch(/^True: /);

@@ -106,7 +106,7 @@ function judgePullSecret({ caches }: Context): JudgedPullSecret {
   const { namespace, name } = pullSecretKey;
   const what = judged.verdict === "absent" ? "is gone" : `is not used: ${judged.problem}`;
   const stays = kept === undefined ? "machines get none" : "machines keep the one that they have";
-  return { text: kept, problem: `the Secret ${namespace}/${name} ${what}; ${stays} until it is put right` };
+  return { text: kept, problem: `the Secret ${namespace}/${name} ${what}; ${stays} until it is fixed` };
 }
 
 async function report(

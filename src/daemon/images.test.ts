@@ -661,7 +661,7 @@ describe("drift of a machine whose image holds its configuration", () => {
     const { harness } = made;
     await harness.annotate({ [annotations.driftPolicy]: "settle" });
     await harness.put("/etc/app.conf", "drifted");
-    await harness.until(async () => (await harness.file("/etc/app.conf")) === "one", "it is put right");
+    await harness.until(async () => (await harness.file("/etc/app.conf")) === "one", "it is fixed");
     await harness.untilDone("rendered-1i");
     expect(harness.reboots).toEqual([]);
     expect(harness.settlings.at(-1)).toEqual({ verdict: "settled", changed: ["/etc/app.conf"] });

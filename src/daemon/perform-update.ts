@@ -371,7 +371,7 @@ function endUpdate(update: Update): void {
     journal.end(
       "PostAction/Settled",
       "Settled",
-      `${putRight} of what the machine is to have were put right when it booted`,
+      `${putRight} of what the machine is to have were restored when it booted`,
     );
   reporter.phases([
     ...phasesWritten(update, plan.changesOs || journal.spanOf("Executed/OS").from !== undefined),

@@ -102,7 +102,7 @@ async function observe(
     grant,
     answer,
     record,
-    // Without an entry at the path, `undefined` is what no pinned image asks for; anything else is written anew.
+    // Without an entry at the path, `undefined` is what no pinned image asks for; anything else is written again.
     listed: text === pinDropIn(imagesOf(record.sets)) && (list === undefined) === (text === undefined),
     busy: isBusy(node),
     lost,

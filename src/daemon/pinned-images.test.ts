@@ -207,8 +207,8 @@ describe("a machine with a grant", () => {
     await one.set("bad", "a", "c");
     await one.grant("bad", "good");
     await one.pass(60_000);
-    const mended = await one.says();
-    expect({ ...mended, sets: mended.sets?.[0] }).toEqual({
+    const corrected = await one.says();
+    expect({ ...corrected, sets: corrected.sets?.[0] }).toEqual({
       answer: { of: 2, is: "done" },
       sets: { name: "bad", desiredGeneration: 2, currentGeneration: 2 },
       progressing: "False AsExpected All pinned image sets complete",
@@ -396,7 +396,7 @@ describe("a machine with pinned images", () => {
     process.abort();
   });
 
-  test("mends a list that was changed on the disk, and asks for a turn for an image that is gone [daemon-pins-11]", async () => {
+  test("corrects a list that was changed on the disk, and asks for a turn for an image that is gone [daemon-pins-11]", async () => {
     const { one, process } = await pinned();
     const wanted = await one.list();
     await one.act(() => one.host.files.remove(hostPaths.pinnedImages, signal));

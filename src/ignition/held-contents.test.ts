@@ -30,7 +30,7 @@ describe("what a config holds", () => {
     ).toBeLessThan(first / 2);
   });
 
-  test("counts within the limit of a config as if it were decoded anew [ignition-held-contents-2]", () => {
+  test("counts within the limit of a config as if it were decoded again [ignition-held-contents-2]", () => {
     const file = gzip(new Uint8Array(60_000));
     for (const _ of [1, 2]) {
       const read = contentsReader({ maxTotalBytes: 100_000 });

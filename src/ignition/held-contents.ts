@@ -38,7 +38,7 @@ export type HeldContents =
       readonly sizeBytes: number;
       /** SHA-256 of the bytes, in hexadecimal. */
       readonly digest: string;
-      /** Decodes them anew: they are not remembered. */
+      /** Decodes them again: they are not remembered. */
       bytes(): Uint8Array;
     }
   | Refusal;
@@ -46,7 +46,7 @@ export type HeldContents =
 /** Facts by resource, which must not be changed in place. */
 const byResource = new WeakMap<Resource, Facts>();
 
-/** Facts by source, of what is slow to decompress: each change of a config makes its resources anew. The last one is the newest. */
+/** Facts by source, of what is slow to decompress: each change of a config makes its resources again. The last one is the newest. */
 const bySource = new Map<string, Facts>();
 const mostSourceCharacters = 4 * 1024 * 1024;
 let sourceCharacters = 0;
@@ -172,7 +172,7 @@ export type HeldText =
   | Refusal
   | { readonly verdict: "refused"; readonly because: "notText"; readonly reason: string };
 
-/** A text of so many characters at most, decoded anew; decoding stops where there must be more. */
+/** A text of so many characters at most, decoded again; decoding stops where there must be more. */
 export function heldText(resource: Resource = nothing, mostCharacters = mostTextCharacters): HeldText {
   const maxBytes = bytesOfCharacter * mostCharacters;
   const tooLarge = {

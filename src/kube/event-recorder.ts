@@ -64,7 +64,7 @@ export function createEventRecorder(options: {
         });
         return;
       } catch {
-        known.delete(id); // It has expired: write it anew.
+        known.delete(id); // It has expired: write it again.
       }
     }
     const eventNamespace = namespace ?? "default";

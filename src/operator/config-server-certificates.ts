@@ -124,7 +124,7 @@ export async function keepConfigServerCertificates(
   };
   if (step !== "keep" || after.retired !== before.retired)
     await keep(kubernetes.Secret, tlsSecret(secret, { metadata: { name: objects.configServerCa }, data }));
-  // Machines that start anew trust these authorities: publish them before anything is signed by them.
+  // Machines that start again trust these authorities: publish them before anything is signed by them.
   await keep(kubernetes.ConfigMap, {
     apiVersion: "v1",
     kind: "ConfigMap",

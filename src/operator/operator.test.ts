@@ -688,7 +688,7 @@ describe("the operator", () => {
     expect(await kube.get(kubernetes.Deployment, deployment)).toBeDefined();
     await kube.patch(MachineOSConfig, { name: "worker" }, { type: "merge", body: { metadata: { finalizers: null } } });
     await vi.waitFor(async () => expect(await kube.get(kubernetes.Deployment, deployment)).toBeUndefined(), {
-      timeout: 8000,
+      timeout: 300_000,
       interval: 20,
     });
     // A no in one place counts more than a yes in the other.
@@ -1174,7 +1174,7 @@ describe("the operator's config server", () => {
               .filter(({ metadata }) => metadata.namespace === joinNamespace)
               .map(({ metadata }) => metadata.name)
               .sort(),
-          { timeout: 10_000 },
+          { timeout: 300_000 },
         )
         .toEqual(pools.map((pool) => account(pool).name));
     const account = (pool: string) => ({ name: `${objects.nodeBootstrapperPrefix}${pool}`, namespace: joinNamespace });

@@ -27,7 +27,7 @@ export const controlPlaneAddresses = ({ caches }: Context): readonly string[] =>
     .sort();
 
 /**
- * The Secret with which a component serves on the addresses of the control plane: made once, and made anew when it is
+ * The Secret with which a component serves on the addresses of the control plane: made once, and made again when it is
  * half through its life or a control-plane machine has an address that it does not vouch for.
  *
  * @returns `undefined` while no control-plane machine has an address.

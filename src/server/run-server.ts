@@ -71,7 +71,7 @@ export interface RunServerOptions extends Ports {
   readonly limits?: Partial<RequestLimits>;
   readonly connections?: Partial<ConfigListenLimits>;
   readonly mostCacheBytes?: number;
-  /** `false`: renders each response anew, to measure the benefit of the cache. */
+  /** `false`: renders each response again, to measure the benefit of the cache. */
   readonly keeps?: boolean;
   readonly graceMs?: number;
   /** Called once, when the server listens. */

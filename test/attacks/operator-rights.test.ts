@@ -101,7 +101,7 @@ describe("a compromised component cannot grant rights that it does not have", ()
     expect(message).toContain("kubectl apply -f install/namespace.yaml -f install/rights.yaml");
     await expect
       .poll(async () => (await kube.list(kubernetes.Event)).items.map((event) => event.message).join("\n"), {
-        timeout: 10_000,
+        timeout: 300_000,
       })
       .toContain("RightsOutdated: RBAC: the rights of the suite are not those of this version");
 

@@ -345,7 +345,7 @@ export const configServer: readonly Section[] = [
       skip(
         "server 12",
         "Differences of release 4.16.",
-        "its differences are faults that later releases mended, and which this suite has never had",
+        "its differences are faults that later releases corrected, and which this suite has never had",
       ),
     ],
   },

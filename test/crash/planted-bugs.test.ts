@@ -333,7 +333,7 @@ const bugs: readonly {
   },
   {
     invariant: "books",
-    bug: "a daemon that comes back numbers its lines anew",
+    bug: "a daemon that comes back numbers its lines again",
     scenario: "a changed file drains",
     crash: true,
     plant: { host: (host) => instead(host, { books: { read: () => Promise.resolve([]) } }) },

@@ -222,7 +222,7 @@ describe("components read Nodes by the table", () => {
     );
   });
 
-  test("a definition that is taken by another name, or made anew, is found", () => {
+  test("a definition that is taken by another name, or made again, is found", () => {
     const finds = [
       "const { Node: nodes } = kubernetes;",
       "const {\n  Pod,\n  Node,\n} = kubernetes;",

@@ -267,7 +267,7 @@ function textOf(type: string, reason: ReportReason): Step {
 }
 
 /**
- * The text of every reason of health. A person looks at pods, logs, leases and certificates; no program mends them, and
+ * The text of every reason of health. A person looks at pods, logs, leases and certificates; no program corrects them, and
  * the rows above end those states that objects end.
  */
 export const healthTexts: readonly TextRow[] = healthPairs.map((pair): TextRow => {

@@ -89,7 +89,7 @@ const given = { leaves: "it is given the target now" };
 
 const buildName = async (harness: BuilderHarness) => (await harness.builds()).at(-1)?.metadata.name ?? "";
 
-/** A class whose failure ends the build at once: a person mends the cause, and asks for another build. */
+/** A class whose failure ends the build at once: a person corrects the cause, and asks for another build. */
 const permanent = (class_: FailureClass): Row => ({
   reasons: [`failure/${class_}`],
   title: `a build that ended with ${class_}`,
@@ -219,7 +219,7 @@ export const imageWaitRows: readonly Row[] = [
         before: (made) => made.act(() => made.kube.delete(kubernetes.Secret, { name: "push", namespace })),
       });
       await machine(harness);
-      const says = ["mend the inputs that MachineOSConfig worker names: mco build explain worker"];
+      const says = ["correct the inputs that MachineOSConfig worker names: mco build explain worker"];
       const remedy = async () => {
         await harness.act(() => harness.secret("push", "r.example.com"));
         await harness.pass(60_000);
@@ -239,7 +239,7 @@ export const imageWaitRows: readonly Row[] = [
       return state(
         harness,
         "pool/worker",
-        [`mend the ConfigMap ${objects.buildConfig}`],
+        [`correct the ConfigMap ${objects.buildConfig}`],
         async () => {
           await harness.act(() => harness.buildConfig());
           await harness.pass(60_000);
@@ -368,7 +368,7 @@ export const imageKindRows: readonly Row[] = [
       return state(
         harness,
         "machineosconfig/worker",
-        ["mend what the condition InputsValid of MachineOSConfig worker names"],
+        ["correct what the condition InputsValid of MachineOSConfig worker names"],
         async () => {
           await harness.act(() => harness.secret("push", "r.example.com"));
           await harness.pass(60_000);

@@ -43,7 +43,7 @@ async function inService(content: Content = one): Promise<MachineHarness> {
   return harness;
 }
 
-/** The daemon starts anew, with what a row makes of its machine. */
+/** The daemon starts again, with what a row makes of its machine. */
 function restart(harness: MachineHarness, tamper: (host: Host) => Host): void {
   harness.tamper = tamper;
   harness.kill();
@@ -169,7 +169,7 @@ export const machineRows: readonly Row[] = [
       }));
       await degraded(harness, { files: { ...one.files, "/etc/reload": "two" } });
       return state(harness, ["Read the service's log on the machine (journalctl -u NAME)", takeBack], async () => {
-        // What the log says is mended on the machine: the daemon tries again by itself.
+        // What the log says is corrected on the machine: the daemon tries again by itself.
         breaks = false;
         await harness.untilDone("rendered-2");
       });
@@ -253,7 +253,7 @@ export const machineRows: readonly Row[] = [
   },
   {
     reasons: ["degraded/BootUndoes"],
-    title: "a machine that writes a file of its target anew at each boot",
+    title: "a machine that writes a file of its target again at each boot",
     async make() {
       const harness = await inService();
       harness.atBoot = () => harness.put("/etc/app.conf", "of a service");

@@ -470,7 +470,7 @@ export const poolRows: readonly Row[] = [
       return state(
         of,
         "pool/infra",
-        ["see the condition RenderDegraded", "mend, label, delete or make again"],
+        ["see the condition RenderDegraded", "correct, label, delete or make again"],
         async () => {
           await of.change("infra");
         },
@@ -485,7 +485,7 @@ export const poolRows: readonly Row[] = [
       const broken = { config: { ignition: { version: "9.9.9" } } };
       await of.harness.act(() => of.harness.config("70-bad", "worker", {}, broken));
       await of.harness.pass(3000);
-      return state(of, "pool/worker", ["mend, label, delete or make again what the message names"], async () => {
+      return state(of, "pool/worker", ["correct, label, delete or make again what the message names"], async () => {
         await of.harness.act(() => of.harness.kube.delete(MachineConfig, { name: "70-bad" }));
         await of.harness.pass(3000);
       });
@@ -515,7 +515,7 @@ export const poolRows: readonly Row[] = [
       await put("other", { mirrorSourcePolicy: "NeverContactSource" });
       // The controllers ask seldom for kinds that were not there when they started.
       await harness.pass(300_000);
-      const text = "mend the object and field under Registries are not written";
+      const text = "correct the object and field under Registries are not written";
       return state(of, "pool/worker", [text], async () => {
         await harness.act(() => harness.kube.delete(sets, { name: "other" }));
         await harness.pass(5000);
@@ -715,7 +715,7 @@ export const poolRows: readonly Row[] = [
     async make() {
       const of = await Pool.of("w0");
       await of.harness.act(() => of.harness.annotate("w0", { [annotations.state]: "Degraded" }));
-      return state(of, "pool/worker", ["mend w0: mco explain node/w0"], () => of.finish("w0"));
+      return state(of, "pool/worker", ["repair w0: mco explain node/w0"], () => of.finish("w0"));
     },
   },
 ];

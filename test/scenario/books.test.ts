@@ -275,8 +275,8 @@ describe.skipIf(!hasApiServer)("a cluster that keeps books", () => {
     // That of the pool is told by the controllers, and the installation by the operator.
     const has = async (book: string, kind: string, run: string) =>
       (await chaptersOf(book)).some((one) => one.chapter === kind && one.run === run && one.outcome === "Succeeded");
-    await expect.poll(() => has("pool/worker", "Rollout", second), { timeout: 30_000 }).toBe(true);
-    await expect.poll(() => has("cluster", "Install", version), { timeout: 30_000 }).toBe(true);
+    await expect.poll(() => has("pool/worker", "Rollout", second), { timeout: 300_000 }).toBe(true);
+    await expect.poll(() => has("cluster", "Install", version), { timeout: 300_000 }).toBe(true);
     await cluster.until(MachineStateBook, "pool.infra", () => true, "the other pool has a book");
     await cluster.kube.delete(MachineConfigPool, { name: "infra" });
   });
@@ -305,7 +305,7 @@ describe.skipIf(!hasApiServer)("a cluster that keeps books", () => {
 
   test("rolls out without the state process; switched on again, the process writes the missing chapters and applies retention [scenario-books-1]", async () => {
     await settings({ mode: "off" });
-    await expect.poll(statePod, { timeout: 30_000 }).toEqual([]);
+    await expect.poll(statePod, { timeout: 300_000 }).toEqual([]);
     for (const type of [...healthTypes, ...keepingTypes])
       await untilCondition(type, ({ status, reason }) => status === "Unknown" && reason === "Off");
     const before = await cluster.target("worker");
@@ -325,7 +325,7 @@ describe.skipIf(!hasApiServer)("a cluster that keeps books", () => {
     ]);
     // What journals hold is read without it.
     await expect
-      .poll(async () => (await cluster.mco(["book", `node/${worker}`, "--json"])).stdout, { timeout: 30_000 })
+      .poll(async () => (await cluster.mco(["book", `node/${worker}`, "--json"])).stdout, { timeout: 300_000 })
       .toContain(target);
     expect((await chaptersOf(`node/${worker}`)).some(({ run }) => run === target)).toBe(false);
     // A node without a machine: its daemon never comes up, and nobody can be blamed for that but its kubelet.
@@ -359,7 +359,7 @@ describe.skipIf(!hasApiServer)("a cluster that keeps books", () => {
           (await chaptersOf(`node/${worker}`)).filter(
             ({ state, outcome }) => state === "Closed" && outcome === "Succeeded",
           ).length,
-        { timeout: 30_000 },
+        { timeout: 300_000 },
       )
       .toBeLessThanOrEqual(2);
     const index = await cluster.until(
@@ -398,7 +398,7 @@ describe.skipIf(!hasApiServer)("a cluster that keeps books", () => {
           (await cluster.kube.list(kubernetes.Event)).items
             .filter(({ reason, involvedObject }) => reason === "JoinOverdue" && involvedObject.name === "worker")
             .map(({ message }) => message),
-        { timeout: 30_000 },
+        { timeout: 300_000 },
       )
       .toEqual([expect.stringContaining("10.99.0.7")]);
     expect((await cluster.mco(["explain", "pool/worker"])).stdout).toContain("the machine 10.99.0.7 was given");

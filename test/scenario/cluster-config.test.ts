@@ -234,7 +234,7 @@ describe.skipIf(!hasApiServer)("on a cluster with OpenShift's own settings", () 
             cluster.hostFile(worker, hostPaths.kubeletCa),
             cluster.hostFile(worker, certificateOf(`${registry}:5000`)),
           ],
-          { timeout: 30_000 },
+          { timeout: 300_000 },
         )
         .toEqual([bundles.one, bundles.one]);
 
@@ -267,7 +267,7 @@ describe.skipIf(!hasApiServer)("on a cluster with OpenShift's own settings", () 
             [hostPaths.kubeletCa, certificateOf(`${registry}:5000`), certificateOf("other.example.com")].map((path) =>
               cluster.hostFile(worker, path),
             ),
-          { timeout: 30_000 },
+          { timeout: 300_000 },
         )
         .toEqual([bundles.two, bundles.two, bundles.one]);
       const merged = await cluster.until(
@@ -282,7 +282,7 @@ describe.skipIf(!hasApiServer)("on a cluster with OpenShift's own settings", () 
       await expect
         .poll(
           () => [`${registry}:5000`, "other.example.com"].map((one) => cluster.hostFile(worker, certificateOf(one))),
-          { timeout: 30_000 },
+          { timeout: 300_000 },
         )
         .toEqual([undefined, undefined]);
       await cluster.until(
@@ -331,7 +331,7 @@ describe.skipIf(!hasApiServer)("on a cluster with OpenShift's own settings", () 
         "ca-bundle.crt": `${bundles.one}${bundles.two}`,
       });
       await expect
-        .poll(() => cluster.hostFile(worker, hostPaths.kubeconfig), { timeout: 30_000 })
+        .poll(() => cluster.hostFile(worker, hostPaths.kubeconfig), { timeout: 300_000 })
         .toBe(kubeconfig(`${bundles.one}${bundles.two}`));
     },
   );
@@ -464,9 +464,9 @@ describe.skipIf(!hasApiServer)("on a cluster with OpenShift's own settings", () 
             : Promise.reject(error instanceof Error ? error : new Error(String(error))),
       );
     const refused = (work: () => Promise<unknown>, says: string) =>
-      expect.poll(() => answer(work), { timeout: 20_000 }).toContain(says);
+      expect.poll(() => answer(work), { timeout: 300_000 }).toContain(says);
     const allowed = (work: () => Promise<unknown>) =>
-      expect.poll(() => answer(work), { timeout: 20_000 }).toBe("written");
+      expect.poll(() => answer(work), { timeout: 300_000 }).toBe("written");
 
     beforeAll(async () => {
       await cluster.kube.create(kubernetes.ServiceAccount, {

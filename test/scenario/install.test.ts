@@ -271,7 +271,7 @@ describe.skipIf(!hasKubectl || !hasApiServer)("kubectl apply -k install/", () =>
       // The namespace may have taken things with it before kubectl comes to them.
       await kubectl(`delete -k ${join(root, "install")} --ignore-not-found --timeout=400s`);
       await expect
-        .poll(async () => (await cluster.kube.list(kubernetes.Pod)).items.length, { timeout: 30_000 })
+        .poll(async () => (await cluster.kube.list(kubernetes.Pod)).items.length, { timeout: 300_000 })
         .toBe(0);
       const ours = async () => [
         ...(await cluster.kube.list(kubernetes.CustomResourceDefinition)).items.filter(({ metadata }) =>
@@ -288,7 +288,7 @@ describe.skipIf(!hasKubectl || !hasApiServer)("kubectl apply -k install/", () =>
       ];
       // What the operator made outside of its namespace goes by its owner, a moment later.
       await expect
-        .poll(async () => (await ours()).map(({ metadata }) => metadata.name), { timeout: 30_000 })
+        .poll(async () => (await ours()).map(({ metadata }) => metadata.name), { timeout: 300_000 })
         .toEqual([]);
       expect(bootIds()).toEqual(boots);
       expect(cluster.hostFile("worker-0", "/etc/kept.conf")).toBe("kept\n");

@@ -375,7 +375,7 @@ describe.skipIf(!hasApiServer)("a machine", () => {
     const ended = spawnSync(
       join(root, "bin/mco"),
       ["daemon", "firstboot-complete-machineconfig", "--root-mount", join(folder(), "rootfs")],
-      { cwd: root, timeout: 15_000, encoding: "utf8" },
+      { cwd: root, timeout: 300_000, encoding: "utf8" },
     );
     expect(`${ended.stdout}${ended.stderr}`).toContain("stageOs");
     const status = await host.os.status(signal);

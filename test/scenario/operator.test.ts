@@ -58,7 +58,7 @@ describe.skipIf(!hasApiServer)("the operator of a cluster", () => {
       { type: "merge", body: { spec: { maxUnavailable: 1 } } },
     );
     await expect
-      .poll(() => cluster.kube.get(MachineConfigNode, { name: "nobody" }), { timeout: 20_000 })
+      .poll(() => cluster.kube.get(MachineConfigNode, { name: "nobody" }), { timeout: 300_000 })
       .toBeUndefined();
   });
 
@@ -81,7 +81,7 @@ describe.skipIf(!hasApiServer)("the operator of a cluster", () => {
       ).items
         .filter(({ reason }) => reason === "OperatorDegraded")
         .map(({ count }) => count);
-    await expect.poll(events, { timeout: 20_000 }).toEqual([2]);
+    await expect.poll(events, { timeout: 300_000 }).toEqual([2]);
     expect(
       (await cluster.kube.get(ControllerConfig, { name: objects.controllerConfig }))?.spec.baseOSContainerImage,
     ).toBe(before?.data?.["baseOSContainerImage"]);

@@ -78,7 +78,7 @@ interface SentRequest extends OracleRequest {
 }
 
 interface Machine {
-  /** Of a machine that is installed anew it is another one. */
+  /** Of a machine that is installed again it is another one. */
   id: string;
   readonly isHonest: boolean;
   /** The name that it asks for if it is honest. */
@@ -329,7 +329,7 @@ class Run {
     }
   }
 
-  /** Removes a machine's knowledge of itself: it is installed anew. */
+  /** Removes a machine's knowledge of itself: it is installed again. */
   async serve(
     machine: Machine,
     pool: string,
@@ -503,7 +503,7 @@ const operations = {
     if (certificate !== undefined) await run.register(machine, certificate, b >> 1);
   },
 
-  /** The whole way in, as machines go it that nothing disturbs; one that had joined is installed anew by the book. */
+  /** The whole way in, as machines go it that nothing disturbs; one that had joined is installed again by the book. */
   async arrive(run: Run, operation: Operation) {
     const machine = run.machine(operation.a);
     if (machine.isHonest && run.state.names.has(machine.name)) {

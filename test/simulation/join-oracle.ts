@@ -299,7 +299,7 @@ export function joined(state: OracleState, request: OracleRequest, now: number):
     if (isUsable && !isSpent && credential !== holder.config) config.isDoubtful = true;
     if (holder.release === "nodeDeleted")
       Object.assign(holder, { release: "none", labels: "due", isRegistered: false });
-    // Whether the controllers have seen that its Node is gone: then it has joined anew.
+    // Whether the controllers have seen that its Node is gone: then it has joined again.
     if (holder.release === "maybe") {
       const isAnew = isUsable && !isSpent && credential !== holder.config;
       holder.isRegistered = false;

@@ -241,7 +241,7 @@ const planted: Readonly<Record<RuleName, (is: AgreementSnapshot) => AgreementSna
       "NodeDegraded",
       "True",
     )(withChapter({ book: "pool/worker", chapter: "Created", state: "Closed" })(is)),
-  "explain text and JSON": explaining("node/worker-0", () => ({ todo: ["mend it"] })),
+  "explain text and JSON": explaining("node/worker-0", () => ({ todo: ["correct it"] })),
   "explain and pool": explaining("pool/worker", () => ({ reason: "Paused" })),
   "explain and status": explaining("node/worker-0", () => ({ reason: "Rebooting" })),
   "nothing to do": withNode({ [annotations.state]: "Unreconcilable" }),
@@ -320,7 +320,7 @@ describe("a contradiction over time", () => {
     expect(watch.samples).toBe(4);
   });
 
-  test("begins anew when a sample between did not have it [support-agreement-5]", () => {
+  test("begins again when a sample between did not have it [support-agreement-5]", () => {
     const watch = new AgreementWatch();
     watch.sample(at(0, broken));
     watch.sample(at(lagMs, atRest()));

@@ -68,7 +68,7 @@ export interface Rule {
   readonly find: (view: View) => readonly Contradiction[];
 }
 
-/** A machine as its Node says it is: read here anew, and not with the functions that are judged. */
+/** A machine as its Node says it is: read here again, and not with the functions that are judged. */
 interface Machine {
   readonly name: string;
   readonly node: Node;

@@ -42,15 +42,15 @@ export const lineFields = () => ({
   at: Type.Integer({ description: "Milliseconds since the epoch, by the writer's clock.", format: "int64" }),
   mono: Type.Integer({ description: "Milliseconds since the boot.", format: "int64" }),
   path: text(253, "Section of the chapter."),
-  mark: oneOf(reportMarks, { description: "What the line does to its section." }),
+  mark: oneOf(reportMarks, { description: "The effect of the line on its section." }),
   level: oneOf(["boundary", "progress", "debug"], { description: "Boundary lines are never dropped." }),
   outcome: Type.Optional(oneOf(sectionOutcomes, { description: "How the section ended." })),
   reason: text(63, "A word of the closed list: docs/errors.md."),
   msg: text(1024, "The same for people."),
   next: Type.Optional(
     Type.Object({
-      action: text(512, "What is to be done."),
-      actor: text(63, "Who does it."),
+      action: text(512, "The action that is due."),
+      actor: text(63, "The person or program that takes it."),
       by: Type.Optional(text(63, "By when, RFC 3339.")),
     }),
   ),

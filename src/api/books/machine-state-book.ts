@@ -24,7 +24,7 @@ export const MachineStateBook = defineResource({
         name: Type.String({ maxLength: 253, description: "Its name." }),
         uid: Type.Optional(Type.String({ maxLength: 63, description: "Its uid." })),
       },
-      { description: "What the book is about." },
+      { description: "The subject of the book." },
     ),
     /** RFC 3339: when the subject disappeared. */
     subjectGoneAt: Type.Optional(dateTime({ description: "When the subject was deleted; absent: it exists." })),
@@ -61,7 +61,7 @@ export const MachineStateBook = defineResource({
   ],
   columns: [
     { name: "Kind", type: "string", jsonPath: ".spec.kind", description: "Kind of book." },
-    { name: "Subject", type: "string", jsonPath: ".spec.subject.name", description: "What it is about." },
+    { name: "Subject", type: "string", jsonPath: ".spec.subject.name", description: "The subject of the book." },
     { name: "Health", type: "string", jsonPath: ".spec.health", description: "How it is." },
     { name: "Chapters", type: "integer", jsonPath: ".spec.lastNumber", description: "Chapters so far." },
     { name: "Age", type: "date", jsonPath: ".metadata.creationTimestamp", description: "Time since creation." },

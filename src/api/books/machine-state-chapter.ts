@@ -64,8 +64,10 @@ const chapterSpec = () =>
     pool: Type.Optional(Type.String({ maxLength: 253, description: "Pool that its subject was in." })),
     cause: Type.Optional(
       Type.Object({
-        text: Type.String({ maxLength: 1024, description: "What opened it." }),
-        by: Type.Optional(Type.String({ maxLength: 253, description: "Who: a field manager, as far as it is known." })),
+        text: Type.String({ maxLength: 1024, description: "The event that opened the chapter." }),
+        by: Type.Optional(
+          Type.String({ maxLength: 253, description: "The field manager that caused it, as far as it is known." }),
+        ),
         parent: Type.Optional(
           Type.String({ maxLength: 320, description: "Chapter that it is a part of, as book and number or run." }),
         ),
@@ -86,7 +88,9 @@ const chapterSpec = () =>
     outcome: Type.Optional(oneOf(sectionOutcomes, { description: "How it ended." })),
     reason: Type.Optional(Type.String({ maxLength: 63, description: "Of the last section that failed or ended." })),
     message: Type.Optional(Type.String({ maxLength: 1024, description: "The same for people." })),
-    next: Type.Optional(Type.String({ maxLength: 512, description: "What a person does about it; absent: nothing." })),
+    next: Type.Optional(
+      Type.String({ maxLength: 512, description: "The next step of an administrator; absent: none." }),
+    ),
     confidence: oneOf(["Told", "Observed"], { description: "Observed: it was not reported, but seen from outside." }),
     skew: Type.Optional(Type.Boolean({ description: "Clocks of its writers did not fit together." })),
     missed: Type.Optional(Type.Integer({ minimum: 0, description: "Lines that are known to be missing." })),

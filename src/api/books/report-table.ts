@@ -59,7 +59,7 @@ export const reportReasons = {
   ),
   TargetRefused: asks(
     "The machine went back from this target once and does not retry it on its own.",
-    "Mend or revert the MachineConfig; or remove the annotation refusedTargets of its MachineConfigNode to have it tried again.",
+    "Correct or revert the MachineConfig; or remove the annotation refusedTargets of its MachineConfigNode to have it tried again.",
   ),
   Pulling: nothing("The machine fetches an image."),
   Pulled: nothing("The image is on the machine, verified."),
@@ -117,11 +117,11 @@ export const reportReasons = {
   None: nothing("No action was needed: the change takes effect without one."),
   ServiceFailed: asks(
     "A service did not start or reload with its new configuration.",
-    "Where the machine has no such unit, mend the policy or the MachineConfig that names it. Read the service's log on the machine (journalctl -u NAME) otherwise, and mend or revert the MachineConfig.",
+    "Where the machine has no such unit, correct the policy or the MachineConfig that names it. Otherwise read the service's log on the machine (journalctl -u NAME), and correct or revert the MachineConfig.",
   ),
   UnitSkipped: nothing("A unit that the machine does not have is not enabled."),
   OriginalNotKept: asks(
-    "What a path held before it was managed is not kept, because it is too large or cannot be read: once no configuration names the path, nothing is there.",
+    "The earlier contents of a path were not kept, because they are too large or cannot be read: once no configuration names the path, nothing is there.",
     "If it is needed after that, bring it back by hand, or by a MachineConfig.",
   ),
   DebtDropped: nothing("An action that an unfinished update owed the machine is not wanted any more."),
@@ -158,7 +158,7 @@ export const reportReasons = {
   // other chapters of a node
   BootFailed: asks(
     "The machine does not boot its target.",
-    "Mend or revert the MachineConfig; look at the machine's console.",
+    "Correct or revert the MachineConfig; look at the machine's console.",
   ),
   BootUndoes: asks(
     "The machine was rebooted three times for one target, and differs from it after each boot.",
@@ -182,7 +182,7 @@ export const reportReasons = {
   ),
   WentBack: asks(
     "The machine went back to its previous configuration.",
-    "Mend or revert the MachineConfig; no other healthy machine is given the same target.",
+    "Correct or revert the MachineConfig; no other healthy machine is given the same target.",
   ),
   FinaliseFailed: asks(
     "The system that was staged was not finalised at the last shutdown.",
@@ -206,15 +206,15 @@ export const reportReasons = {
     "The machine's ledger was written by a newer version of the suite.",
     "Bring the daemon to that version, or newer.",
   ),
-  Recovered: nothing("What was wrong is over."),
+  Recovered: nothing("The problem is over."),
   Adopted: nothing("The daemon knows the state of the machine and manages it."),
   Registered: nothing("The machine's Node appeared."),
   Validated: nothing("The machine has its desired configuration."),
   Read: nothing("The configuration of the first boot was read."),
-  Applied: nothing("What was fetched was applied."),
+  Applied: nothing("The fetched configuration was applied."),
   Refused: asks(
     "The first boot could not be completed: the configuration cannot be carried out on this machine.",
-    "Read the message; mend the MachineConfig and install the machine again.",
+    "Read the message; correct the MachineConfig and install the machine again.",
   ),
   Up: nothing("It is up and works."),
   ImagesPinned: nothing("The images of its pool's PinnedImageSets are on the machine, and stay there."),
@@ -238,13 +238,13 @@ export const reportReasons = {
   PoolCreated: nothing("The pool was made."),
   PoolDeleted: nothing("The pool was deleted."),
   RenderedConfigGenerated: nothing("A configuration was rendered from the pool's MachineConfigs."),
-  RenderedConfigChanged: nothing("What the pool's machines should have has changed."),
+  RenderedConfigChanged: nothing("The pool's machines get another configuration."),
   RenderRefused: asks(
     "The pool's MachineConfigs cannot be rendered together.",
-    "Mend or delete the MachineConfig that is named.",
+    "Correct or delete the MachineConfig that is named.",
   ),
   RenderedNameTaken: asks(
-    "Somebody else made or changed the MachineConfig whose name is that of the pool's rendered config: its contents are not what the pool's MachineConfigs give. The pool is not pointed at it.",
+    "The MachineConfig with the name of the pool's rendered config was made or changed by another writer: its contents are not those of the pool's MachineConfigs. The pool is not pointed at it.",
     "Delete that MachineConfig, and the controller makes it again; if machines use it, bring them to another configuration first.",
   ),
   RenderedConfigNotKept: asks(
@@ -253,7 +253,7 @@ export const reportReasons = {
   ),
   RegistriesRefused: asks(
     "A mirror set, an image policy or the Image config cannot be written for the pool's machines; they keep what they have.",
-    "Mend the object and field that are named.",
+    "Correct the object and field that are named.",
   ),
   TargetChanged: nothing("The pool's machines go to a new target."),
   NodeUpdated: nothing("A machine has the target."),
@@ -267,7 +267,7 @@ export const reportReasons = {
   PoolResumed: nothing("The pool continues."),
   TargetQuarantined: asks(
     "Two machines, or the only one of the pool, went back from the target, and no other healthy machine is given it.",
-    "Mend or revert the MachineConfig: a new target ends the quarantine.",
+    "Correct or revert the MachineConfig: a new target ends the quarantine.",
   ),
   MachineExcluded: asks(
     "One machine went back from the target. It alone is excluded; the other machines get the target.",
@@ -298,7 +298,7 @@ export const reportReasons = {
   ImagePublished: nothing("The image is in the registry, by digest."),
   BuildFailed: asks(
     "The image could not be built.",
-    "mco build explain names the step and the cause; a new try starts when its cause is mended.",
+    "mco build explain names the step and the cause; a new attempt starts when the cause is removed.",
   ),
   BuildInterrupted: asksNothing(
     "The build was ended before it was done.",
@@ -306,7 +306,7 @@ export const reportReasons = {
   ),
   RetryLimitReached: asks(
     "The build failed as often as it may be tried.",
-    "Mend its cause, then ask for a rebuild with the annotation rebuildImage of the pool.",
+    "Remove its cause, then ask for a rebuild with the annotation rebuildImage of the pool.",
   ),
   ImageRolledOut: nothing("Every machine of the pool runs the image."),
   ImagePruned: nothing("The image is not needed any more and was removed."),
@@ -327,8 +327,8 @@ export const reportReasons = {
   UpgradeDone: nothing("Every component and every required pool is at the release."),
   ManifestsRendered: nothing("Manifests of the bootstrap were written."),
   ManifestsRefused: asks(
-    "What the installer has prepared cannot be taken as it is.",
-    "Mend what the message names, and start the bootstrap again.",
+    "The installer's files cannot be used as they are.",
+    "Correct the file that the message names, and start the bootstrap again.",
   ),
   PoolRendered: nothing("A pool's first configuration was rendered."),
   ServerUp: nothing("The config server answers."),
@@ -337,7 +337,7 @@ export const reportReasons = {
     "A request for a configuration was refused.",
     "Read the message: the pool, the version or the credential of the request.",
   ),
-  HandedOver: nothing("What happened before there was a cluster was handed to it."),
+  HandedOver: nothing("The journal of the bootstrap was handed to the cluster."),
   CertificateRotated: nothing("A certificate was renewed."),
   SubjectGone: nothing("The subject of the book was deleted; the book is kept for a while."),
   Gap: asksNothing(
@@ -348,7 +348,7 @@ export const reportReasons = {
   AsExpected: nothing("Everything is as it should be."),
   NotNeeded: nothing("It is not needed, and so not installed."),
   NotKnown: asks(
-    "What it rests on has not been heard of for too long.",
+    "The journal lines that the verdict rests on are too old.",
     "Look at the API server and at the state process.",
   ),
   SyncStalled: asks(
@@ -366,7 +366,7 @@ export const reportReasons = {
     "Look at the component's log.",
   ),
   ChildFailing: asks("A part of the component keeps failing.", "Look at the component's log; it names what fails."),
-  RenderFailing: asks("A pool cannot be rendered.", "Mend or delete the MachineConfig that is named."),
+  RenderFailing: asks("A pool cannot be rendered.", "Correct or delete the MachineConfig that is named."),
   NotAvailable: asks(
     "Copies of the component are missing.",
     "Look at its pods: kubectl get pods -n openshift-machine-config-operator.",

@@ -66,7 +66,7 @@ export const ClusterOperator = defineResource({
       name: "Message",
       type: "string",
       jsonPath: '.status.conditions[?(@.type=="Progressing")].message',
-      description: "What it says about its progress.",
+      description: "The operator's message about its progress.",
     },
   ],
 });

@@ -14,7 +14,7 @@ export const ControllerConfig = defineResource({
   version: "v1",
   scope: "Cluster",
   description:
-    "What the controllers need to know of the cluster: images, certificates, network. Written by the operator.",
+    "Facts about the cluster that the controllers need: images, certificates, network. Written by the operator.",
   spec: Type.Object({
     clusterDNSIP: Type.String(),
     cloudProviderConfig: Type.String(),

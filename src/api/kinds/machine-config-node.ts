@@ -140,7 +140,7 @@ export const MachineConfigNode = defineResource({
       name: "Phase",
       type: "string",
       jsonPath: '.status.conditions[?(@.status=="Unknown")].type',
-      description: "What is under way; empty: nothing is. `mco status` has the words.",
+      description: "The phase that is under way; empty: none. `mco status` has the words.",
       priority: 1,
     },
     {

@@ -40,7 +40,7 @@ export const MachineConfig = defineResource({
       fips: Type.Optional(Type.Boolean({ description: "FIPS mode; cannot change after installation." })),
       kernelType: Type.Optional(Type.String({ description: "default, realtime or 64k-pages." })),
     },
-    { description: "What this MachineConfig contributes." },
+    { description: "The part of a machine's configuration that this MachineConfig contributes." },
   ),
   specRequired: false,
   columns: [

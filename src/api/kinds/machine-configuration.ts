@@ -190,7 +190,7 @@ export const MachineConfiguration = defineResource({
     nodeDisruptionPolicy: Type.Optional(
       Type.Object(policies(userActions, 50), {
         description:
-          "What must happen on a machine after a file, a unit or the SSH keys changed. What no policy names reboots.",
+          "Actions on a machine after a change of a file, a unit or the SSH keys. A change that no policy names reboots the machine.",
       }),
     ),
     managedBootImages: Type.Optional(
@@ -250,7 +250,7 @@ export const MachineConfiguration = defineResource({
     conditionColumn("StateKeeping", "StateKeeping", "Whether the books are kept."),
     conditionColumn("Reason", "Healthy", "Reason of the worst part.", { field: "reason" }),
     conditionColumn("Since", "Healthy", "Time since the suite became well or unwell.", { field: "lastTransitionTime" }),
-    conditionColumn("Error", "Healthy", "What is wrong with the worst part; empty: nothing.", { field: "message" }),
+    conditionColumn("Error", "Healthy", "The problem of the worst part; empty: none.", { field: "message" }),
     {
       name: "Age",
       type: "date",

@@ -33,7 +33,7 @@ export const MachineOSBuild = defineResource({
         { name: dnsName({ minLength: 10 }) },
         { description: "Rendered configuration that the image is for." },
       ),
-      machineOSConfig: Type.Object({ name: dnsName() }, { description: "What goes into the image." }),
+      machineOSConfig: Type.Object({ name: dnsName() }, { description: "The MachineOSConfig whose image is built." }),
       renderedImagePushSpec: imageByTag("Where the image is pushed to."),
     },
     {
@@ -102,7 +102,7 @@ export const MachineOSBuild = defineResource({
       name: "Image",
       type: "string",
       jsonPath: ".status.digestedImagePushSpec",
-      description: "What came of it.",
+      description: "Phase and result of the build.",
       priority: 1,
     },
     { name: "Age", type: "date", jsonPath: ".metadata.creationTimestamp", description: "Time since creation." },

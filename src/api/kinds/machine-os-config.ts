@@ -17,7 +17,10 @@ export const MachineOSConfig = defineResource({
     "A pool whose machines boot images that are built on the cluster: what goes into them, and where they are kept.",
   spec: Type.Object({
     machineConfigPool: named("Pool whose machines boot the image."),
-    imageBuilder: Type.Object({ imageBuilderType: oneOf(["Job"]) }, { description: "What makes the image." }),
+    imageBuilder: Type.Object(
+      { imageBuilderType: oneOf(["Job"]) },
+      { description: "The kind of builder that makes the image." },
+    ),
     baseImagePullSecret: Type.Optional(
       named("Secret to pull the base image with; the cluster's own pull secret when absent."),
     ),
@@ -35,7 +38,7 @@ export const MachineOSConfig = defineResource({
           }),
           content: Type.String({
             maxLength: 4096,
-            description: "What is built on the base image, as a Containerfile.",
+            description: "A Containerfile whose steps are run on the base image.",
           }),
         }),
         { maxItems: 4 },
@@ -76,7 +79,7 @@ export const MachineOSConfig = defineResource({
       name: "Source",
       type: "string",
       jsonPath: ".metadata.annotations['machineconfiguration\\.openshift\\.io/opt-in-source']",
-      description: "What opted the pool in, where no MachineOSConfig of a user did.",
+      description: "The label or annotation that opted the pool in, where no MachineOSConfig of a user did.",
     },
     {
       name: "Inputs",

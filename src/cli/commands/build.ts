@@ -140,7 +140,7 @@ function status(objects: BuildRowObjects, io: Io, pool: string | undefined, { js
 
 /**
  * Asks for a build again: by a request on the pool, or, where the limit of retries ended it, by beginning to count
- * anew.
+ * again.
  */
 async function ask(
   kube: KubeClient,

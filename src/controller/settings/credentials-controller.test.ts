@@ -167,7 +167,7 @@ providers:
     );
     await cluster.images("quay.io");
     expect((await cluster.conditions())[1]).toContain(
-      `pool worker has the MachineConfig ${credentialsConfigName("worker")}, which somebody else made`,
+      `pool worker has the MachineConfig ${credentialsConfigName("worker")}, which another writer made`,
     );
     expect(await cluster.file("/etc/own")).toBe("1");
   });

@@ -94,7 +94,7 @@ export function kubeletDefaultsController({ generatorVersion }: { readonly gener
 }
 
 const takenText = (name: string, pool: string) =>
-  `the machines of pool ${pool} do not get it: somebody else made the MachineConfig ${name}; rename or delete that one`;
+  `the machines of pool ${pool} do not get it: another writer made the MachineConfig ${name}; rename or delete that one`;
 
 interface Told {
   readonly object: KubeObject;

@@ -545,7 +545,7 @@ describe("image policies", () => {
       status: "False",
       reason: "Invalid",
       message: expect.stringMatching(
-        /99-worker-strange \(\/etc\/containers\/registries\.d\/x\.yaml: .*; mend MachineConfig 99-worker-strange: /s,
+        /99-worker-strange \(\/etc\/containers\/registries\.d\/x\.yaml: .*; correct MachineConfig 99-worker-strange: /s,
       ) as string,
     });
     expect(await cluster.file(sigstorePath)).toBeUndefined();
@@ -580,7 +580,7 @@ describe("image policies", () => {
     expect(await scopes("default")).toEqual([]);
     expect(await applied("default")).toMatchObject({
       status: "False",
-      message: expect.stringContaining("mend MachineConfig 99-worker-strange: ") as string,
+      message: expect.stringContaining("correct MachineConfig 99-worker-strange: ") as string,
     });
 
     // Another scope waits; the one that machines have goes on being decided about.

@@ -359,7 +359,7 @@ test("it does so where the cluster has neither a config Node nor a FeatureGate; 
   }
 });
 
-test("somebody's MachineConfig under the name of the cluster's own settings is told of, and mended by its deletion [settings-controllers-12]", async () => {
+test("somebody's MachineConfig under the name of the cluster's own settings is told of, and corrected by its deletion [settings-controllers-12]", async () => {
   const cluster = await start();
   const { kube } = cluster;
   const name = "97-worker-generated-kubelet";
@@ -371,7 +371,7 @@ test("somebody's MachineConfig under the name of the cluster's own settings is t
     events.some(({ reason }) => reason === "SettingsRefused"),
   );
   expect(told.find(({ reason }) => reason === "SettingsRefused")?.message).toContain(
-    `somebody else made the MachineConfig ${name}; rename or delete that one`,
+    `another writer made the MachineConfig ${name}; rename or delete that one`,
   );
   expect((await kube.get(MachineConfig, { name }))?.spec).toEqual(spec);
   await kube.delete(MachineConfig, { name });

@@ -232,7 +232,7 @@ test("a line that finds no chapter is no news each time that the journal repeats
   expect(keeper.nextWriteInMs(morning + 18_000)).toBeGreaterThan(lateLinesMs);
 });
 
-test("a chapter that turned another one stays, also for a keeper that starts anew [books-book-keeper-10]", () => {
+test("a chapter that turned another one stays, also for a keeper that starts again [books-book-keeper-10]", () => {
   const state = new LineWriter("state", "health", "life-1");
   const health = { book: "cluster", chapter: "Controller", path: "Degraded" } as const;
   const seen = (seconds: number, mark: "fail" | "end", reason: "NotAvailable" | "Recovered") => ({
@@ -285,7 +285,7 @@ test.for([
   },
 );
 
-test("a keeper that starts anew puts what is stored of a later boot behind the journal's lines of an earlier one [books-book-keeper-11]", () => {
+test("a keeper that starts again puts what is stored of a later boot behind the journal's lines of an earlier one [books-book-keeper-11]", () => {
   const [daemon, controller] = [new LineWriter("daemon", "worker-0"), new LineWriter("controller", "c", "pod-1")];
   const to = (run: string) => ({ ...update, run }) as const;
   const set = (seconds: number, run: string) =>

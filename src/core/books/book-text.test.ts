@@ -347,7 +347,7 @@ describe("what the books say, word for word", () => {
          10:00:41    1m21s  ✓ PostAction/Rebooted  RebootRequested: into the new system (its end was not reported)
          10:02:02           ✗ Updated              WentBack: from rendered-worker-b to rendered-worker-a
 
-         What to do: Mend or revert the MachineConfig; no other healthy machine is given the same target.
+         What to do: Correct or revert the MachineConfig; no other healthy machine is given the same target.
 
       #2 Rollback  2026-01-02 10:02:01Z to 10:02:03Z, 2s: RolledBack
          WentBack: the machine has rendered-worker-a
@@ -355,7 +355,7 @@ describe("what the books say, word for word", () => {
          10:02:01       2s  ↩ Decided  BootFailed: the new system did not come up; the boot loader took the one before
          10:02:03           ✓ Done     WentBack: the machine has rendered-worker-a
 
-         What to do: Mend or revert the MachineConfig; no other healthy machine is given the same target.
+         What to do: Correct or revert the MachineConfig; no other healthy machine is given the same target.
       "
     `);
   });
@@ -573,7 +573,7 @@ describe("what a reader finds", () => {
     daemon.at(1, { ...to, path: "Requested", mark: "end", reason: "TargetSeen" });
     daemon.at(2, { ...to, path: "Executed/Files", mark: "fail", reason: "WriteFailed" });
     const [failing] = foldBook("node/worker-0", daemon.lines, { now: morning + 3000 });
-    const stored = object({ ...(failing ?? expect.fail()), number: 1, next: "mend it", skew: true, missed: 2 });
+    const stored = object({ ...(failing ?? expect.fail()), number: 1, next: "correct it", skew: true, missed: 2 });
     daemon.at(4, { ...to, path: "Executed/Files", mark: "end", reason: "Written" });
     daemon.at(5, { ...to, path: "Updated", mark: "end", reason: "Succeeded", outcome: "Succeeded" });
     const journals = [journal("node-worker-0", daemon.lines)];

@@ -22,12 +22,12 @@ export const failureClasses = {
   ContainerfileInvalid: {
     retry: "permanent",
     means: "the Containerfile cannot be read",
-    next: "Mend the instruction that is named in the MachineOSConfig",
+    next: "Correct the instruction that is named in the MachineOSConfig",
   },
   UserStepFailed: {
     retry: "permanent",
     means: "an instruction of the custom Containerfile failed",
-    next: "Mend the instruction; its last lines are in the failure's excerpt",
+    next: "Correct the instruction; its last lines are in the failure's excerpt",
   },
   PackageNotFound: {
     retry: "permanent",
@@ -162,7 +162,7 @@ export const failureClasses = {
   RetryLimitReached: {
     retry: "permanent",
     means: "it failed as often as it may be tried",
-    next: "Mend the cause, then ask for another build: mco build start, with the name of the pool",
+    next: "Remove the cause, then ask for another build: mco build start, with the name of the pool",
   },
 } as const satisfies Readonly<Record<string, ClassRule>>;
 

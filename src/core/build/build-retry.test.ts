@@ -52,7 +52,7 @@ describe("after a failed attempt", () => {
     expect(decision).toMatchObject({ decision: "failed", reason: "UserStepFailed" });
     expect(decision.record.charge).toBeUndefined();
     expect(decision.message).toBe(
-      "push failed on attempt 1/6: it said no. Mend the instruction; its last lines are in the failure's excerpt.",
+      "push failed on attempt 1/6: it said no. Correct the instruction; its last lines are in the failure's excerpt.",
     );
   });
 

@@ -28,7 +28,7 @@ export interface RunPass {
   readonly build: MachineOSBuild;
   /** Builds whose runs the same backend has under way, when the pass began. */
   readonly running: readonly string[];
-  /** Whether the inputs of the build are what they were; `isRebuild`: a user requested it to be built anew. */
+  /** Whether the inputs of the build are what they were; `isRebuild`: a user requested it to be built again. */
   readonly inputs?:
     | { readonly are: "changed" }
     | { readonly are: "unreadable" }

@@ -120,7 +120,7 @@ function notMadeYet(pool: Pick<MachineConfigPool, "status">): ImageTarget {
     : waits(
         "BuildFailed",
         `no image can be built from what was given: ${lacking}`,
-        `mend the ConfigMap ${objects.buildConfig} in ${namespace}; docs/os-images.md lists its keys`,
+        `correct the ConfigMap ${objects.buildConfig} in ${namespace}; docs/os-images.md lists its keys`,
       );
 }
 
@@ -178,7 +178,7 @@ function waitForImage(
     return {
       reason: "BuildFailed",
       message: `no image can be built from the inputs: ${inputs.message}`,
-      remedy: `mend the inputs that MachineOSConfig ${config.metadata.name} names: mco build explain ${pool}`,
+      remedy: `correct the inputs that MachineOSConfig ${config.metadata.name} names: mco build explain ${pool}`,
     };
   const forTarget = builds.filter(({ spec }) => spec.machineConfig.name === wanted);
   const running = forTarget.find((build) => !hasEnded(stateOfBuild(build)));

@@ -56,7 +56,7 @@ export interface ProvisioningOnly {
 }
 
 export interface Appended {
-  /** Decoded anew each time that it is read. */
+  /** Decoded again each time that it is read. */
   readonly contents: Uint8Array;
   /** `undefined`: the mode of the existing file, 0644 for a new one. */
   readonly mode: number | undefined;
@@ -67,7 +67,7 @@ export interface Appended {
 export type WantedEntry = { readonly origin: Origin } & (
   | {
       readonly kind: "file";
-      /** Of a file of the config: decoded anew each time that it is read. */
+      /** Of a file of the config: decoded again each time that it is read. */
       readonly contents: Uint8Array;
       readonly sizeBytes: number;
       readonly digest: string;

@@ -175,7 +175,7 @@ describe("irreconcilableBetween", () => {
 test("what keeps a machine from a config is found without its contents being decoded again [config-reconcilable-6]", () => {
   const from = config({ storage: { directories: [{ path: "/etc/d" }] } });
   const files = [1, 2].map((number) => ({ path: `/etc/f${number}`, contents: heavyContents(number) }));
-  // Each change of a kernel argument makes the whole config anew.
+  // Each change of a kernel argument makes the whole config again.
   const changed = Array.from({ length: 20 }, (_, i) =>
     structuredClone(config({ storage: { files } }, { kernelArguments: [`a=${i}`] })),
   );

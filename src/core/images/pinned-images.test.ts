@@ -146,7 +146,7 @@ test.for([
   expect(forecastPins(given, undefined).verdict).toBe("fits");
 });
 
-test("a record is read as it was written; one that cannot be read has the list written anew [pinned-images-core-4]", () => {
+test("a record is read as it was written; one that cannot be read has the list written again [pinned-images-core-4]", () => {
   expect(parsePinRecord(pinRecordText(record(a, b)))).toEqual(record(a, b));
   expect(parsePinRecord(undefined)).toEqual(emptyPinRecord);
   for (const text of ["", "{", "null", "[]", '{"v":2,"sets":[]}', '{"v":1,"sets":[{}]}', '{"v":1,"sets":[null]}'])

@@ -17,7 +17,7 @@ export interface PinRecord {
 export const emptyPinRecord: PinRecord = { sets: [], reloadOwed: false };
 const recordVersion = 1;
 
-/** A record that cannot be read counts as none: the images are looked for again, and the list is written anew. */
+/** A record that cannot be read counts as none: the images are looked for again, and the list is written again. */
 export function parsePinRecord(text: string | undefined): PinRecord {
   if (text === undefined) return emptyPinRecord;
   try {

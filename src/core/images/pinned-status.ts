@@ -109,7 +109,7 @@ function statusOfSet(
 
 /**
  * The entries that have to leave the status before `after` can be written: where a set is created again, its generation
- * begins anew, and the reference's CustomResourceDefinition lets no generation fall. `undefined`: none.
+ * begins again, and the reference's CustomResourceDefinition lets no generation fall. `undefined`: none.
  */
 export function withoutFalling(
   before: Status | undefined,

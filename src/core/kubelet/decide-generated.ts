@@ -148,7 +148,7 @@ function configFor<T extends SettingsObject>(
       problems: [
         {
           path: "metadata.name",
-          reason: `leads to the MachineConfig ${name}, which somebody else made: rename or delete that one, or give this object another name`,
+          reason: `leads to the MachineConfig ${name}, which another writer made: rename or delete that one, or give this object another name`,
         },
       ],
     };

@@ -160,7 +160,7 @@ describe("a KubeletConfig", () => {
     });
   });
 
-  test("keeps off a MachineConfig of its name that somebody else made [decide-kubelet-config-7]", () => {
+  test("keeps off a MachineConfig of its name that another writer made [decide-kubelet-config-7]", () => {
     const taken = (...names: string[]) => ({
       holderOf: (name: string) => (names.includes(name) ? ("another" as const) : ("nothing" as const)),
     });
@@ -169,7 +169,7 @@ describe("a KubeletConfig", () => {
     expect(made?.metadata.name).toMatch(/^99-worker-generated-kubelet-t[\da-z]{15}$/);
     const refused = decide(config(), [], taken("99-worker-generated-kubelet", made?.metadata.name ?? ""));
     expect(saysOf(refused)?.at(-1)).toContain(
-      `Failure True Invalid: metadata.name leads to the MachineConfig ${made?.metadata.name ?? ""}, which somebody else made`,
+      `Failure True Invalid: metadata.name leads to the MachineConfig ${made?.metadata.name ?? ""}, which another writer made`,
     );
   });
 

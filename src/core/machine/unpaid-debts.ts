@@ -22,7 +22,7 @@ export interface Debts {
   /** The ledger's debts that are still wanted, and what present policies ask for in place of those that are not. */
   readonly owed: readonly Because[];
   readonly dropped: readonly DroppedDebt[];
-  /** Reasons are unknown, and one of the debts was dropped: what the target asks for has to be found anew. */
+  /** Reasons are unknown, and one of the debts was dropped: what the target asks for has to be found again. */
   readonly isStale: boolean;
 }
 

@@ -85,7 +85,7 @@ export const alerts: readonly Alert[] = [
       'kubectl get machineconfignodes -o custom-columns=\'NAME:.metadata.name,DEGRADED:.status.conditions[?(@.type=="NodeDegraded")].status,WHY:.status.conditions[?(@.type=="NodeDegraded")].message\'',
     ],
     remedy:
-      "The message names what to undo or to create. Where a configuration is at fault, mend or revert the MachineConfig: broken machines get the next target first, and take no place of the budget.",
+      "The message names what to undo or to create. Where a configuration is at fault, correct or revert the MachineConfig: broken machines get the next target first, and take no place of the budget.",
   },
   {
     name: "MCOTargetQuarantined",
@@ -100,7 +100,7 @@ export const alerts: readonly Alert[] = [
       "kubectl get machineconfigpool <pool> -o jsonpath='{.metadata.annotations.machineconfiguration\\.openshift\\.io/quarantined}'",
     ],
     remedy:
-      "Mend or revert the MachineConfig: a new target ends the quarantine. If the machine was at fault and not the configuration, repair it and take the annotation machineconfiguration.openshift.io/quarantined off the pool.",
+      "Correct or revert the MachineConfig: a new target ends the quarantine. If the machine was at fault and not the configuration, repair it and take the annotation machineconfiguration.openshift.io/quarantined off the pool.",
   },
   {
     name: "MCORolloutStuck",

@@ -147,7 +147,7 @@ export function bootstrapOperator(
         place: "",
         path: "",
         reason,
-        remedy: "mend it in the folder: there is nothing older to keep",
+        remedy: "correct it in the folder: there is nothing older to keep",
       })),
     };
 

@@ -95,7 +95,7 @@ describe("the Secrets that are copied for builds", () => {
     expect(credentialChanges(made("infra"), made("worker")).apply).toEqual(made("infra"));
   });
 
-  test("are left alone when they are right, replaced when they changed, made anew for another type, and removed", () => {
+  test("are left alone when they are right, replaced when they changed, made again for another type, and removed", () => {
     const made = (type?: string, content?: string) =>
       copies({ machineOSConfigs: [config("push")], secrets: [secret("push", type, content)] });
     const names = ({ apply, remove }: ReturnType<typeof credentialChanges>) => [

@@ -76,7 +76,7 @@ const copyOf = (
 
 export interface CredentialChanges {
   readonly apply: readonly Secret[];
-  /** Names. One whose type changes is made anew: the type of a Secret cannot change. */
+  /** Names. One whose type changes is made again: the type of a Secret cannot change. */
   readonly remove: readonly string[];
 }
 

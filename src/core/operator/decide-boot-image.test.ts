@@ -167,12 +167,16 @@ describe("the boot image of a MachineSet", () => {
       given: { value: aws({ id: "ami-us" }, "moon-1") },
       says: "no AMI for x86_64 in moon-1",
     },
-    { what: "with an unknown AMI", given: { value: aws({ id: "ami-mine" }) }, says: "ami-mine may be somebody's own" },
+    {
+      what: "with an unknown AMI",
+      given: { value: aws({ id: "ami-mine" }) },
+      says: "ami-mine may belong to another user",
+    },
     {
       what: "with a disk of somebody's own",
       given: { value: gcp("projects/x/global/images/y") },
       platform: "GCP",
-      says: "may be somebody's own",
+      says: "may belong to another user",
     },
     { what: "without a boot disk", given: { value: gcp() }, platform: "GCP", says: "none of its disks" },
     {

@@ -237,7 +237,7 @@ const isVouchedFor = ({ metadata }: MachineSet, image: string): boolean =>
 
 const unknown = ({ metadata: { name } }: MachineSet, what: string, image: string): Stays =>
   skipped(
-    `${what} may be somebody's own`,
+    `${what} may belong to another user`,
     `if it is one of CoreOS as it was published: kubectl annotate machineset -n openshift-machine-api ${name} --overwrite ${shellWord(`${annotations.managedBootImage}=${image}`)}`,
   );
 
@@ -250,7 +250,7 @@ function whyNotAgain(
   if (metadata.annotations?.[key] !== to) return undefined;
   return {
     verdict: "refused",
-    because: `it was given ${to}, and somebody set it back to ${from}`,
+    because: `it was given ${to}, and another writer set it back to ${from}`,
     remedy: `take the set out of spec.managedBootImages; or, to have it written once more: kubectl annotate machineset -n openshift-machine-api ${metadata.name} --overwrite ${shellWord(`${key}=${from}`)}`,
   };
 }

@@ -82,7 +82,7 @@ describe("decideRights", () => {
     expect(decision).toEqual({
       verdict: "outdated",
       message:
-        "the rights of the suite are not those of this version (ClusterRole a is missing, ClusterRole b is missing, ClusterRole c is missing, ClusterRole d is missing, ClusterRole e is missing and 2 more); an administrator mends it with: kubectl apply -f install/namespace.yaml -f install/rights.yaml",
+        "the rights of the suite are not those of this version (ClusterRole a is missing, ClusterRole b is missing, ClusterRole c is missing, ClusterRole d is missing, ClusterRole e is missing and 2 more); an administrator corrects it with: kubectl apply -f install/namespace.yaml -f install/rights.yaml",
     });
   });
 });

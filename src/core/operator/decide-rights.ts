@@ -22,7 +22,7 @@ const filesOfSuite = ["namespace.yaml", "rights.yaml"] as const;
 /** For clusters with the machine API, whose namespace is not the suite's. */
 const fileOfMachineApi = "machine-api.yaml";
 const remedyBy = (files: readonly string[]) =>
-  `an administrator mends it with: kubectl apply ${files.map((file) => `-f install/${file}`).join(" ")}`;
+  `an administrator corrects it with: kubectl apply ${files.map((file) => `-f install/${file}`).join(" ")}`;
 
 /** What an administrator does where rights differ. */
 export const rightsRemedy = remedyBy(filesOfSuite);

@@ -44,7 +44,7 @@ export function explainControllerConfig(config: ControllerConfig, now: number): 
     next: failing || isCurrent ? [] : ["the controller makes them by itself"],
     todo: failing
       ? [
-          `put right what the message names; the controller tries again by itself, and its log says more: ${logOf(objects.controller)}`,
+          `fix what the message names; the controller tries again by itself, and its log says more: ${logOf(objects.controller)}`,
         ]
       : [],
   };

@@ -48,7 +48,7 @@ type CordonStep = Extract<DrainStep, { readonly do: "cordon" }>;
 function decideCordon({ forecast }: DrainView, { metadata: { name } }: Node, step: CordonStep): DrainDecision {
   if (forecast === undefined)
     return { do: "foresee", because: "what the drain will meet is asked before the node is touched" };
-  const because = step.anew
+  const because = step.again
     ? "the node was put back into service while its drain is still needed"
     : `${step.request} asks to take the node out of service`;
   const { found } = forecast;

@@ -20,7 +20,7 @@ const cordoned = { ...asked, [cordonedFor]: "drain-x", [drainBegan]: note("drain
 describe("changes of a node for its drain", () => {
   test("a cordon notes its request and its beginning, and removes what an earlier drain left [pool-drain-changes-1]", () => {
     expect(cordonChange(node(asked, false), { now, pods: 2 })).toEqual({
-      decision: { anew: false },
+      decision: { again: false },
       write: {
         metadata: {
           name: "w",
@@ -36,13 +36,13 @@ describe("changes of a node for its drain", () => {
     });
   });
 
-  test("a drain that was put back half-way keeps its beginning; a completed one begins anew [pool-drain-changes-2]", () => {
+  test("a drain that was put back half-way keeps its beginning; a completed one begins again [pool-drain-changes-2]", () => {
     const begun = (notes: Readonly<Record<string, string>>) =>
       cordonChange(node(notes, false), { now, pods: undefined }).write?.metadata?.annotations?.[drainBegan];
     expect(begun(cordoned)).toBe(note("drain-x", at, 0));
     const completed = { ...cordoned, [lastAppliedDrain]: "drain-x" };
     expect(begun(completed)).toBe(note("drain-x", "2030-01-01T00:10:00Z", 0));
-    expect(cordonChange(node(completed, false), { now, pods: 2 }).decision).toEqual({ anew: true });
+    expect(cordonChange(node(completed, false), { now, pods: 2 }).decision).toEqual({ again: true });
   });
 
   test("the beginning of a drain that another client cordoned is noted once [pool-drain-changes-3]", () => {
@@ -105,7 +105,7 @@ describe("changes of a node for its drain", () => {
       confirmChange(node(cordoned, false), "drain-x"),
       uncordonChange(other),
     ]).toEqual([
-      { decision: { anew: false } },
+      { decision: { again: false } },
       { decision: "goesOn" },
       { decision: "overtaken" },
       { decision: "overtaken" },

@@ -15,16 +15,16 @@ const serves = { unschedulable: null as unknown as boolean };
 
 /**
  * Takes a node out of service, and notes since when. A drain that was put back into service half-way is still the same
- * drain; a completed one starts anew.
+ * drain; a completed one starts again.
  */
 export function cordonChange(
   node: Node,
   { now, pods }: { readonly now: number; readonly pods: number | undefined },
-): NodeChange<{ readonly anew: boolean }> {
+): NodeChange<{ readonly again: boolean }> {
   const step = drainStep(node);
-  if (step.do !== "cordon") return { decision: { anew: false } };
-  const { request, anew } = step;
-  const began = anew ? undefined : drainBegan(node);
+  if (step.do !== "cordon") return { decision: { again: false } };
+  const { request, again } = step;
+  const began = again ? undefined : drainBegan(node);
   // Remove an earlier drain's "done" together with this cordon: the daemon would mistake it for the result of this
   // drain.
   const noted = {
@@ -33,7 +33,7 @@ export function cordonChange(
     [annotations.drainBegan]: beganNote(request, began?.at ?? timestampOf(now), pods ?? 0),
     [annotations.drainSkipped]: removed,
   };
-  return { decision: { anew }, write: { ...noting(node, noted), spec: { unschedulable: true } } };
+  return { decision: { again }, write: { ...noting(node, noted), spec: { unschedulable: true } } };
 }
 
 /** Notes when the drain of a node began that another client had cordoned. */

@@ -8,8 +8,8 @@ export const drainReasons = { blocked: "PodsBlocked", late: "DrainDeadlineExceed
 /** What a node's drain request asks for next. Requests are `drain-<config>` and `uncordon-<config>`. */
 export type DrainStep =
   | { readonly do: "nothing" }
-  /** Take the node out of service. `anew`: an earlier drain was reported as done, and the node was uncordoned since. */
-  | { readonly do: "cordon"; readonly request: string; readonly anew: boolean }
+  /** Take the node out of service. `again`: an earlier drain was reported as done, and the node was uncordoned since. */
+  | { readonly do: "cordon"; readonly request: string; readonly again: boolean }
   /** The node is out of service; see to its pods. */
   | { readonly do: "evict"; readonly request: string }
   /** Put the node back. `lift`: the cordon is ours; another one stays. */
@@ -27,7 +27,7 @@ export function drainStep(node: Pick<Node, "metadata" | "spec">): DrainStep {
   if (verb === "drain") {
     // It was given up for now: the node controller takes the target back, and gives it again when there is room.
     if (drainSkipped(node)?.request === request) return { do: "nothing" };
-    if (!isCordoned) return { do: "cordon", request, anew: fulfilled };
+    if (!isCordoned) return { do: "cordon", request, again: fulfilled };
     return fulfilled ? { do: "nothing" } : { do: "evict", request };
   }
   if (verb === "uncordon") {

@@ -81,7 +81,7 @@ const noted: readonly Noted[] = [
     decides: "whether the machine has its image; which image is in use",
   },
   { key: annotations.desiredOSImage, writer: "controller", decides: "as `desiredImage`" },
-  { key: annotations.desiredImageContent, writer: "controller", decides: "whether its target is written anew" },
+  { key: annotations.desiredImageContent, writer: "controller", decides: "whether its target is written again" },
   { key: annotations.state, writer: "daemon", decides: "whether the machine is updated, under way or degraded" },
   { key: annotations.reason, writer: "daemon", decides: "the text beside that", trust: report },
   {
@@ -99,13 +99,13 @@ const noted: readonly Noted[] = [
   { key: annotations.cordonedFor, writer: "drain", decides: "whether the cordon is ours to remove" },
   { key: annotations.drainBegan, writer: "drain", decides: "when the deadline of its drain is over" },
   { key: annotations.drainSkipped, writer: "drain", decides: "when its drain is tried again" },
-  { key: annotations.controlPlaneTopology, writer: "controller", decides: "whether it is written anew" },
+  { key: annotations.controlPlaneTopology, writer: "controller", decides: "whether it is written again" },
   {
     key: annotations.firstPivotConfig,
     writer: "configServer",
     decides: "which configuration is in use",
   },
-  { key: annotations.joinedPool, writer: "controller", decides: "whether it is written anew" },
+  { key: annotations.joinedPool, writer: "controller", decides: "whether it is written again" },
   {
     key: annotations.pinnedImageSets,
     writer: "controller",

@@ -165,7 +165,7 @@ describe("which machines may fetch now", () => {
     expect(given([pool("x", [a], machines)], 9)).toEqual(["ok"]);
   });
 
-  test("failures come last, wait twice as long each time, and begin anew with another content [pin-slots-8]", () => {
+  test("failures come last, wait twice as long each time, and begin again with another content [pin-slots-8]", () => {
     const at = now - 200_000;
     const failed = machine("failed", {
       grant: grant([a], { number: 3, at, failures: 1 }),
@@ -280,7 +280,7 @@ describe("how far a pool is", () => {
       machine("fetches", { grant: grant([a]) }),
       machine("failed", { grant: grant([a]), answer: answer("failed") }),
       machine("again", { grant: grant([a], { number: 2, failures: 1 }), answer: answer("failed") }),
-      machine("mended", { grant: grant([a], { number: 2, failures: 1 }), answer: answer("done", 2) }),
+      machine("corrected", { grant: grant([a], { number: 2, failures: 1 }), answer: answer("done", 2) }),
     ];
     const { failed, ...counts } = pinProgress(pool("x", [a], machines), now);
     expect(counts).toEqual({ machines: 5, have: 2, fetching: 2 });

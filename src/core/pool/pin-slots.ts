@@ -173,7 +173,7 @@ interface Candidate {
 }
 
 /**
- * Which machines may fetch their pools' pinned images now. A controller that starts anew goes on by what lies on the Nodes;
+ * Which machines may fetch their pools' pinned images now. A controller that starts again goes on by what lies on the Nodes;
  * what it did itself counts more than what a machine says of it.
  *
  * A machine holds a slot from its grant to its answer. A machine that is not ready, or says nothing for

@@ -36,10 +36,10 @@ test("a failure degrades the pool in the same write, and its end ends that [pinn
     reason: "PinnedImageSetsDegraded",
     message: expect.stringContaining("PinnedImageSet a f: MCO_IMAGE_ABSENT: no (w0)") as string,
   });
-  const mended = pinnedPoolStatus(pool(degraded ?? {}), sets, progress({ have: 2 }), 1000);
+  const corrected = pinnedPoolStatus(pool(degraded ?? {}), sets, progress({ have: 2 }), 1000);
   expect([
-    of(mended, poolConditions.pinnedImageSetsDegraded)?.status,
-    of(mended, poolConditions.degraded)?.status,
+    of(corrected, poolConditions.pinnedImageSetsDegraded)?.status,
+    of(corrected, poolConditions.degraded)?.status,
   ]).toEqual(["False", "False"]);
 });
 

@@ -32,7 +32,7 @@ describe("drainStep", () => {
     {
       title: "a new request cordons first",
       has: { desired: "drain-x" },
-      step: { do: "cordon", request: "drain-x", anew: false },
+      step: { do: "cordon", request: "drain-x", again: false },
     },
     {
       title: "a cordoned node is emptied",
@@ -52,7 +52,7 @@ describe("drainStep", () => {
     {
       title: "a drained node that was uncordoned is cordoned and drained again",
       has: { desired: "drain-x", applied: "drain-x", ours: "drain-x" },
-      step: { do: "cordon", request: "drain-x", anew: true },
+      step: { do: "cordon", request: "drain-x", again: true },
     },
     {
       title: "a request for another config drains again",

@@ -512,7 +512,7 @@ export function renderRefusal(pool: MachineConfigPool): string | undefined {
 export const renderRemedy = (pool: MachineConfigPool): string =>
   renderingOf(pool)?.reason === "SelectingAll"
     ? `give spec.machineConfigSelector of pool ${pool.metadata.name} a label to select by`
-    : "mend, label, delete or make again what the message names: a MachineConfig, or a field of the pool";
+    : "correct, label, delete or make again what the message names: a MachineConfig, or a field of the pool";
 
 /** What the renderer waits for before it renders a pool; `undefined`: it waits for nothing. */
 export function renderWait(pool: MachineConfigPool): string | undefined {

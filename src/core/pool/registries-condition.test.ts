@@ -25,8 +25,8 @@ test("a pool is degraded by its registries, and well again, with the condition t
   const refused = registriesStatus(poolWith(stated("Degraded", "False")), "no room", 0);
   expect([says(refused, "RegistriesDegraded"), says(refused, "Degraded")]).toEqual(["True", "True"]);
   const degraded = poolWith(stated("Degraded", "True"), stated("RegistriesDegraded", "True"));
-  const mended = registriesStatus(degraded, undefined, 0);
-  expect([says(mended, "RegistriesDegraded"), says(mended, "Degraded")]).toEqual(["False", "False"]);
+  const corrected = registriesStatus(degraded, undefined, 0);
+  expect([says(corrected, "RegistriesDegraded"), says(corrected, "Degraded")]).toEqual(["False", "False"]);
   const other = poolWith(
     stated("Degraded", "True"),
     stated("NodeDegraded", "True"),

@@ -519,7 +519,7 @@ test("members maintained incrementally equal members sorted from scratch [pool-s
             kept.retarget(target, now);
           }
         }
-        const anew = PoolMembers.of(target, true_.values(), now);
+        const again = PoolMembers.of(target, true_.values(), now);
         const all = (members: PoolMembers) => ({
           counts: [members.size, members.updated, members.ready, members.unavailable, members.unfinished],
           groups: [
@@ -533,7 +533,7 @@ test("members maintained incrementally equal members sorted from scratch [pool-s
           turns: [[...members.urgent].map(({ name }) => name), [...members.waiting].map(({ name }) => name)],
           all: [...members.all()].map(({ name }) => name).toSorted(),
         });
-        expect(all(kept)).toEqual(all(anew));
+        expect(all(kept)).toEqual(all(again));
       },
     ),
   );

@@ -88,7 +88,7 @@ function mistakesIn(config: Pick<MachineOSConfig, "status"> | undefined): readon
 export const inputsTodo = (config: Pick<MachineOSConfig, "metadata" | "status">): string | undefined =>
   mistakesIn(config).length === 0
     ? undefined
-    : `mend what the condition ${machineOSConfigConditions.inputsValid} of MachineOSConfig ${config.metadata.name} names; the builder takes it on by itself`;
+    : `correct what the condition ${machineOSConfigConditions.inputsValid} of MachineOSConfig ${config.metadata.name} names; the builder takes it on by itself`;
 
 /**
  * The state of a pool's image: the opt-in, the desired image and why it differs, what runs, what failed, what holds the
@@ -144,7 +144,7 @@ function wantedSections({ forecast, row, mistakes }: BuildView): Explanation["se
       ...asked,
       ...(row?.config === undefined || row.config === "" ? [] : [`an image of ${row.config}`]),
     ]),
-    ...section("Inputs that have to be mended", mistakes),
+    ...section("Inputs that have to be corrected", mistakes),
     ...(forecast.verdict === "planned"
       ? [
           ...section("Key", [
@@ -274,16 +274,16 @@ export function obstacleOf(config: Pick<MachineOSConfig, "status"> | undefined):
   if (standing === undefined) return undefined;
   return isFailureClass(standing.reason)
     ? `${nextActionOf({ class: standing.reason }, "end")}: ${standing.message}`
-    : `put right what it waits for: ${standing.message}`;
+    : `fix what it waits for: ${standing.message}`;
 }
 
 function buildTodo({ pool, facts, mistakes, build, state, config }: BuildView): readonly string[] {
   const { name } = pool.metadata;
   const hasRun = state !== undefined && build?.spec.machineConfig.name === pool.spec.configuration?.name;
   const obstacle = hasRun ? undefined : obstacleOf(config);
-  const mend = config === undefined ? undefined : inputsTodo(config);
+  const correct = config === undefined ? undefined : inputsTodo(config);
   return [
-    ...(mistakes.length > 0 ? [mend ?? `mend what is named above of the inputs of pool ${name}`] : []),
+    ...(mistakes.length > 0 ? [correct ?? `correct what is named above of the inputs of pool ${name}`] : []),
     ...(obstacle === undefined ? [] : [obstacle]),
     ...(build === undefined ? [] : buildRemedies(build, name, facts.now).todo),
   ];

@@ -66,7 +66,7 @@ function stateOf({ kind, metadata, spec }: CredentialProviderConfig, conditions:
     return {
       reason: rendered.reason,
       headline: `${name} is not written: ${rendered.message}.`,
-      todo: ["put right what the condition MachineConfigRendered names"],
+      todo: ["fix what the condition MachineConfigRendered names"],
     };
   if (validated.status !== "True")
     return {

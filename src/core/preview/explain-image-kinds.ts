@@ -76,8 +76,8 @@ function stateOfConfig(
   const accepted = is(types.accepted);
   if (accepted?.status === "False")
     return state(accepted.reason, accepted.message, { todo: [acceptTodo(name, named, accepted.reason)] });
-  const mend = inputsTodo(config);
-  if (mend !== undefined) return state("InputsInvalid", "no image can be made from its inputs", { todo: [mend] });
+  const correct = inputsTodo(config);
+  if (correct !== undefined) return state("InputsInvalid", "no image can be made from its inputs", { todo: [correct] });
   const upToDate = is(types.upToDate);
   if (upToDate?.status === "True") return state("UpToDate", "its image is the one that the pool wants", {});
   const obstacle = obstacleOf(config);

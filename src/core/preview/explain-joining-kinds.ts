@@ -72,7 +72,7 @@ export function explainJoinPlace({ metadata: { name }, spec, status }: JoinPlace
     next: isOver
       ? ["the controller removes it"]
       : [`mco explain ${shellWord(`pool/${spec.pool}`)} names machines that are overdue`],
-    todo: isOver ? ["if the machine is still to join, boot it again: it fetches its configuration anew"] : [],
+    todo: isOver ? ["if the machine is still to join, boot it again: it fetches its configuration again"] : [],
   });
 }
 

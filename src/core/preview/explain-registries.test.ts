@@ -133,7 +133,7 @@ describe("an object about registries", () => {
     {
       title: "waits for another one",
       objects: [digests("a", team), clusterPolicy, image({ allowedRegistries: ["allowed.example.com"] })],
-      says: ["ImageDigestMirrorSet/a waits", "What to do:\n  mend ClusterImagePolicy/all: spec.scopes[0]"],
+      says: ["ImageDigestMirrorSet/a waits", "What to do:\n  correct ClusterImagePolicy/all: spec.scopes[0]"],
     },
     {
       title: "has no say, because a policy of the cluster has",
@@ -150,7 +150,7 @@ describe("an object about registries", () => {
       says: [
         "ImagePolicy/web/own is refused",
         "of MachineConfig 99-worker-strange (/etc/containers/registries.d/x.yaml: docker is no object)",
-        "What to do:\n  mend MachineConfig 99-worker-strange: write it as plain YAML",
+        "What to do:\n  correct MachineConfig 99-worker-strange: write it as plain YAML",
       ],
     },
     {

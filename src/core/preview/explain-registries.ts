@@ -69,14 +69,14 @@ function stateOf(
     return {
       reason: "Invalid",
       headline: `${name} is refused, and machines keep what they have: ${own.map(problemText).join("; ")}.`,
-      todo: own.map(({ path, remedy }) => remedy ?? `mend ${path}`),
+      todo: own.map(({ path, remedy }) => remedy ?? `correct ${path}`),
     };
   const [first] = problems;
   if (first !== undefined)
     return {
       reason: "RegistriesRefused",
-      headline: `${name} waits: no settings of registries are written until another object is mended.`,
-      todo: [`mend ${problemOf(first)}`],
+      headline: `${name} waits: no settings of registries are written until another object is corrected.`,
+      todo: [`correct ${problemOf(first)}`],
     };
   const covered = policyConflicts(settingsOf(objects).policies).get(keyOf(object)) ?? [];
   if (object.kind === "ImagePolicy" && covered.length > 0)

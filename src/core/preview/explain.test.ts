@@ -239,7 +239,7 @@ What to do:
         nodes: [node("a")],
       },
       verdict: "Done",
-      tells: ["Cannot be rendered:\n  99-x: bad mode", "mend, label, delete or make again what the message names"],
+      tells: ["Cannot be rendered:\n  99-x: bad mode", "correct, label, delete or make again what the message names"],
     },
     {
       title: "when a machine is lost",
@@ -258,7 +258,7 @@ What to do:
         ],
       },
       verdict: "RollingOut",
-      tells: ["Failed:\n  a: Degraded (no space left)", "mend a: mco explain node/a"],
+      tells: ["Failed:\n  a: Degraded (no space left)", "repair a: mco explain node/a"],
     },
     {
       title: "when a machine went back from the target",
@@ -577,7 +577,7 @@ describe("a pool is explained with cause and next action, with and without a sta
         nodes: [node("a")],
       },
       cause: "99-x: bad mode",
-      next: "mend, label, delete or make again what the message names",
+      next: "correct, label, delete or make again what the message names",
     },
     {
       title: "lost node",

@@ -328,13 +328,13 @@ const machinesToHelp = ({
   waiting,
 }: PoolProgress): readonly { readonly node: string; readonly todo: string }[] => [
   ...blocked.map(({ node }) => ({ node, todo: `look at what holds the drain of ${node}: mco explain node/${node}` })),
-  ...failed.map(({ node }) => ({ node, todo: `mend ${node}: mco explain node/${node}` })),
+  ...failed.map(({ node }) => ({ node, todo: `repair ${node}: mco explain node/${node}` })),
   ...lost.map(({ node }) => ({ node, todo: `bring ${node} back, or delete its Node` })),
   ...silent.map(({ node }) => ({ node, todo: `look at the daemon's pod on ${node}: ${podsOn(node)}` })),
   ...(waiting.some(({ reason }) => reason === "BudgetUsed")
     ? cordonedByOthers.map((node) => ({
         node,
-        todo: `put ${node} back into service, which somebody cordoned: kubectl uncordon ${node}`,
+        todo: `put ${node} back into service, which was cordoned by hand: kubectl uncordon ${node}`,
       }))
     : []),
 ];
@@ -349,7 +349,7 @@ const poolTodo = ({ progress, about: { pool }, history, refused, facts }: PoolVi
   [
     ...(refused === undefined ? [] : [renderRemedy(pool)]),
     ...uncountedValues(pool).map(({ path, remedy = "" }) => `${path} of pool/${pool.metadata.name}: ${remedy}`),
-    ...(registriesProblem(pool) === undefined ? [] : ["mend the object and field under Registries are not written"]),
+    ...(registriesProblem(pool) === undefined ? [] : ["correct the object and field under Registries are not written"]),
     ...imageTodo(pool, progress, history.todo),
     ...new Set(
       [...poolBlockers(progress).map(({ remedy }) => remedy), progress.awaitsRemedy].filter((remedy) => remedy !== ""),
@@ -390,7 +390,7 @@ function degradedTodo(name: string, { saysReason: reason, says }: MemberFacts): 
   return [
     ...(ofCode === "" ? [] : [ofCode]),
     next === "" || isNone === true
-      ? "put right what the message says; the daemon tries again by itself, and at once when its target changes"
+      ? "fix what the message says; the daemon tries again by itself, and at once when its target changes"
       : next,
     ...(endWithRefusal.has(reason) ? [`to have it tried again: ${tryAgain(name)}`] : []),
     ...(broughtByNoConfig.has(reason)
@@ -690,7 +690,7 @@ function operatorTodo(trouble: Partial<Condition> | undefined, facts: Facts): re
       return ["run the command that the message names, as an administrator"];
     default:
       return [
-        `put right what the message names; the operator tries again by itself, and its log says more: ${logOf(objects.operator)}`,
+        `fix what the message names; the operator tries again by itself, and its log says more: ${logOf(objects.operator)}`,
       ];
   }
 }

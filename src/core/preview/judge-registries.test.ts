@@ -80,7 +80,7 @@ describe("an object about registries at admission", () => {
       says: [`ImageTagMirrorSet/cutting: ${cutOff.replace("Policy:", "Policy").slice(0, 100)}`],
     },
     {
-      title: "is accepted on a cluster that was cut off before, so that it can be mended in steps",
+      title: "is accepted on a cluster that was cut off before, so that it can be corrected in steps",
       change: { after: tags("more", { ...openshift, source: "quay.io/openshift/release", ...never }) },
       objects: [version, cutting],
       verdict: "allowed",

@@ -10,7 +10,7 @@ export interface JudgedObject {
 
 /**
  * The problems of a changed object, where those that it was stored with do not refuse it: who changes one field need not
- * mend another, which an earlier release accepted. Such an error becomes a warning. Items of lists are told apart by their
+ * correct another, which an earlier release accepted. Such an error becomes a warning. Items of lists are told apart by their
  * `path` or `name`, so that an item may be added before them.
  */
 export function excuseStanding(now: JudgedObject, before: JudgedObject): readonly Problem[] {

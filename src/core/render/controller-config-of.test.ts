@@ -550,7 +550,9 @@ describe("authorities in ControllerConfig", () => {
       const made = known(withBundles(bad), before.spec);
       expect(made.spec).toEqual(before.spec);
       expect(made.problems).toEqual([
-        expect.stringMatching(/^the authority of the config server .*; machines keep what they have until it is put/),
+        expect.stringMatching(
+          /^the authority of the config server .*; machines keep what they have until it is fixed$/,
+        ),
         expect.stringMatching(/^the authorities by which kubelets know the API server /),
         expect.stringMatching(/^ca-bundle.pem of the ConfigMap openshift-config-managed\/kube-cloud-config /),
         expect.stringMatching(/^a..5000 of the ConfigMap openshift-config-managed\/image-registry-ca /),

@@ -210,7 +210,7 @@ function lastGood<T extends string | null | undefined>(
   const problem = bundleProblem(textOfBase64(now));
   return problem === undefined || bundleProblem(textOfBase64(before)) !== undefined
     ? { data: now, problems: [] }
-    : { data: before, problems: [`${what} ${problem}; machines keep what they have until it is put right`] };
+    : { data: before, problems: [`${what} ${problem}; machines keep what they have until it is fixed`] };
 }
 
 /** Fields about the cluster as a whole, from config.openshift.io; null or absent on plain Kubernetes. */

@@ -74,7 +74,7 @@ export function decideCredentials(view: CredentialsView): CredentialsDecision {
       return refused(view, types.renderingFailed, [
         {
           path: `pool ${pool}`,
-          reason: `has the MachineConfig ${name}, which somebody else made: rename or delete it`,
+          reason: `has the MachineConfig ${name}, which another writer made: rename or delete it`,
         },
       ]);
     for (const one of made.skipped) skipped.set(one.image, one);

@@ -208,7 +208,7 @@ describe("takenPlaces", () => {
     expect(decision.leftOut[0]).toMatchObject({
       path: "spec.scopes",
       reason: expect.stringContaining("50-signatures (with the smaller ones of 71 MachineConfigs") as string,
-      remedy: expect.stringContaining("mend MachineConfig 99-infra-68: ") as string,
+      remedy: expect.stringContaining("correct MachineConfig 99-infra-68: ") as string,
     });
     const text = JSON.stringify(decision.config);
     expect([text.includes("of-cluster.example"), text.includes("quay.corp.example")]).toEqual([true, false]);

@@ -71,6 +71,6 @@ export function uncertainPlaces(
     object,
     path: "spec.scopes",
     reason: `has no place that is certain to be free, because machines have files of /etc/containers/registries.d that are not read, of MachineConfig ${named.join(", ")}: no engine would pull anything if two files defined one place. Scopes that machines have already stay as they are`,
-    remedy: `mend MachineConfig ${first.config}: ${first.remedy}`,
+    remedy: `correct MachineConfig ${first.config}: ${first.remedy}`,
   }));
 }

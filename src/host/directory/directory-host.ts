@@ -221,7 +221,7 @@ export interface DirectoryMachine extends HostMachine {
   /** Lays the OS image down when the folder holds no machine yet. `fips`: what its kernel says of FIPS mode. */
   provision(deployment: ObservedDeployment, kernel?: { readonly fips?: boolean }): Promise<void>;
   bootId(): Promise<string>;
-  /** Forgets the machine that the folder holds, so that it can be provisioned anew. */
+  /** Forgets the machine that the folder holds, so that it can be provisioned again. */
   wipe(): Promise<void>;
   /** The root that was provisioned, for a first boot to change. */
   newRoot(): NewRoot;

@@ -27,7 +27,7 @@ const maxBytes = 32 * 1024 * 1024;
 /**
  * Makes a root file system what a configuration says, as Ignition's stage `files` does (coreos/ignition
  * internal/exec/stages/files, main). `config`: one that refers to nothing any more. Once: what is interrupted is begun
- * anew on a root that is as it was before.
+ * again on a root that is as it was before.
  *
  * @throws McoError `MCO_IGNITION_REFUSED` where the machine cannot be made so.
  */

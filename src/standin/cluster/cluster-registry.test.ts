@@ -100,7 +100,7 @@ test("the registry of a cluster is a separate process that serves the stock OS u
   ]);
 }, 30_000);
 
-test("hashes of the suite's own passwords that an earlier release made costly are made anew, and others stay [cluster-registry-1]", async () => {
+test("hashes of the suite's own passwords that an earlier release made costly are made again, and others stay [cluster-registry-1]", async () => {
   const layout = layoutOf(join(await temporaryFolder(), "cluster"));
   const addresses = addressesOf(networkFor(layout.directory, 0));
   await mkdir(layout.pki, { recursive: true });
