@@ -4,7 +4,7 @@ import { timestampOf } from "../../../api/schema/object.ts";
 import { type Container, type ContainerStatus, type Pod, kubernetes } from "../../../api/foreign/kubernetes.ts";
 import { equalValues } from "../../../ignition/canonical.ts";
 import { type KubeClient, updateObject } from "../../../kube/kube-client.ts";
-import { retryAfterMs } from "../../../kube/kube-error.ts";
+import { isConflict, retryAfterMs } from "../../../kube/kube-error.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import type { Files } from "../../../ports/files.ts";
 import { linkedSignal } from "../../../ports/linked-signal.ts";
@@ -192,13 +192,17 @@ export class PodWorker {
     await this.#report();
   }
 
-  /** Ends all containers: TERM, the grace period, KILL. The pod object stays; after a reboot the pod starts again. */
+  /**
+   * Ends all containers: TERM, the grace period, KILL. The pod object stays; after a reboot the pod starts again. Called
+   * again, it shortens the time that the containers have left, and asks them no second time.
+   */
   async stop(graceMs: number): Promise<void> {
-    if (!this.#stop.signal.aborted) this.#stop.abort(new Error("the pod is stopped"));
+    const isAsked = this.#stop.signal.aborted;
+    if (!isAsked) this.#stop.abort(new Error("the pod is stopped"));
     const children = [...this.#containers.values()].flatMap(({ child }) => (child === undefined ? [] : [child]));
     const gone = Promise.all(children.map(({ exited }) => exited));
     if (graceMs > 0) {
-      for (const child of children) child.kill("SIGTERM");
+      if (!isAsked) for (const child of children) child.kill("SIGTERM");
       const deadline = this.#options.clock.deadline(graceMs);
       await Promise.race([gone, whenAborted(deadline.signal)]);
       deadline.cancel();
@@ -211,17 +215,36 @@ export class PodWorker {
     this.#ended = true;
   }
 
-  /** Ends the pod as its deletion requests, and reports to the API server that it is gone. */
-  async terminate(): Promise<void> {
-    const { name, namespace = "", uid, deletionGracePeriodSeconds } = this.#pod.metadata;
+  /** Ends all containers in the time that the pod's deletion gives them. */
+  async end(): Promise<void> {
+    const { metadata, spec } = this.#pod;
     if (!this.#ended)
-      await this.stop((deletionGracePeriodSeconds ?? this.#pod.spec?.terminationGracePeriodSeconds ?? 30) * 1000);
-    await this.#options.kube.delete(
-      kubernetes.Pod,
-      { name, namespace },
-      { gracePeriodSeconds: 0, ...(uid === undefined ? {} : { uid }) },
-    );
-    await this.#options.files.remove(this.folder);
+      await this.stop((metadata.deletionGracePeriodSeconds ?? spec?.terminationGracePeriodSeconds ?? 30) * 1000);
+  }
+
+  /** Reports to the API server that the pod is gone. */
+  async reportGone(signal: AbortSignal): Promise<void> {
+    const { name, namespace = "", uid } = this.#pod.metadata;
+    try {
+      await this.#options.kube.delete(
+        kubernetes.Pod,
+        { name, namespace },
+        { gracePeriodSeconds: 0, ...(uid === undefined ? {} : { uid }), signal },
+      );
+    } catch (error) {
+      if (!isConflict(error)) throw error; // Another pod has its name: it is gone.
+    }
+  }
+
+  /** Removes its folder. One that cannot be removed is told of and left: no other pod ever uses it. */
+  async clearAway(): Promise<void> {
+    const { files, log } = this.#options;
+    await files.remove(this.folder).catch((error: unknown) => {
+      log.warn(
+        { error, pod: this.#pod.metadata.name, folder: this.folder },
+        "the folder of a pod that is gone is left",
+      );
+    });
   }
 
   async #run(): Promise<void> {
