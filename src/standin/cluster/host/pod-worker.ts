@@ -101,9 +101,13 @@ function startProblem(
   return message === undefined ? undefined : { reason: "CreateContainerConfigError", message };
 }
 
+/** Volumes that are too large for its host: to find that out takes the host as long as to make others. */
+const isTooLarge = (error: unknown): error is McoError & { readonly code: "MCO_POD_VOLUMES_TOO_LARGE" } =>
+  error instanceof McoError && error.code === "MCO_POD_VOLUMES_TOO_LARGE";
+
 /** What a container shows whose volumes cannot be made yet. */
 function waitingFor(error: unknown): ContainerState {
-  if (error instanceof McoError && error.code === "MCO_POD_VOLUMES_TOO_LARGE")
+  if (isTooLarge(error))
     return {
       is: "waiting",
       reason: "CreateContainerConfigError",
@@ -332,7 +336,7 @@ export class PodWorker {
         log.debug({ pod: this.#pod.metadata.name, error }, "volumes not ready");
         await this.#report();
         await clock.sleep(wait, signal).catch(() => undefined);
-        wait = Math.min(wait * 2, 5000);
+        wait = Math.min(wait * 2, isTooLarge(error) ? volumeSyncMs : 5000);
       }
     }
     return undefined;
@@ -362,7 +366,7 @@ export class PodWorker {
         failures = 0;
       } catch (error) {
         failures += 1;
-        waitMs = backedOff(random, failures, apiRetry);
+        waitMs = isTooLarge(error) ? jittered(random, volumeSyncMs, 0.2) : backedOff(random, failures, apiRetry);
         log.warn({ error, pod: this.#pod.metadata.name, waitMs: Math.round(waitMs) }, "volumes not refreshed");
       }
     }
