@@ -291,10 +291,10 @@ test("a kubelet reads no pod of another node by a patch that has an error in it 
       },
       new AbortController().signal,
     );
-    expect([answer.status, String(answer.body)]).toEqual([
+    expect([answer.status, JSON.stringify(answer.body)]).toEqual([
       403,
       expect.stringContaining("can only update status for pods with spec.nodeName set to itself"),
     ]);
-    expect(String(answer.body)).not.toContain(value);
+    expect(JSON.stringify(answer.body)).not.toContain(value);
   }
 });

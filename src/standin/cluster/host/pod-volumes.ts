@@ -134,11 +134,11 @@ class NamedObjects {
   /** @throws McoError when it is more than the machine reads. */
   async read(kind: KeyedKind, name: string): Promise<KeyedObject | undefined> {
     const id = `${kind}/${name}`;
-    if (!this.#read.has(id)) this.#read.set(id, await this.#fetch(kind, name));
+    if (!this.#read.has(id)) this.#read.set(id, await this.#fromServer(kind, name));
     return this.#read.get(id);
   }
 
-  async #fetch(kind: KeyedKind, name: string): Promise<KeyedObject | undefined> {
+  async #fromServer(kind: KeyedKind, name: string): Promise<KeyedObject | undefined> {
     const found = await this.#kube.get<ConfigMap | Secret>(kubernetes[kind], { name, namespace: this.#namespace });
     if (found === undefined) return undefined;
     this.#use.addRead(JSON.stringify(found).length);
