@@ -101,7 +101,7 @@ export const errorCodes = {
   },
   MCO_POD_VOLUMES_TOO_LARGE: {
     meaning:
-      "The volumes of a pod take more of the disk than its host writes: each mount of a volume is a copy, and each file and folder takes at least a block.",
+      "The volumes of a pod take more of the disk than its host writes, or name more than it reads: each mount of a volume is a copy, each file and folder takes at least a block, and a ConfigMap or Secret counts with all of its keys, also with those that are not mounted.",
     remedy: "Mount fewer or smaller ConfigMaps and Secrets, or each of them once.",
   },
   MCO_CHAPTER_CLOSED: {

@@ -6,6 +6,7 @@ import { type ConfigMap, type Job, type Pod, type Secret, kubernetes } from "../
 import { annotations, buildNamespace, labels, namespace } from "../api/names.ts";
 import { buildPaths, printOutcome, readBuildFile } from "../core/build/image-build.ts";
 import { type KubeClient, createKubeClient } from "../kube/kube-client.ts";
+import { isAlreadyExists } from "../kube/kube-error.ts";
 import { AnswerTooLong } from "../ports/http.ts";
 import { silentLogger } from "../ports/logger.ts";
 import { systemClock, systemRandom } from "../ports/node/index.ts";
@@ -229,6 +230,28 @@ describe("builds in Jobs", () => {
       ).toString(),
     ).toContain(base64("rotated:s3cret"));
     expect(await backend.list(never)).toEqual([{ id: request.id, build, attempt: 1 }]);
+  });
+
+  test("a Job and objects of another build whose short names are the same are not this build's [os-builder-job-backend-4]", async () => {
+    const { kube, backend, names } = await harness();
+    const run = await backend.start(request, never);
+    // As if another build's name had the same first digits of its hash.
+    const other = { metadata: { annotations: { [labels.machineOSBuild]: "another" } } };
+    const before = await names();
+    for (const [resource, found] of [
+      [kubernetes.Job, before.jobs],
+      [kubernetes.ConfigMap, before.configMaps],
+      [kubernetes.Secret, before.secrets],
+    ] as const)
+      for (const name of found)
+        await kube.patch(resource, { name, namespace: buildNamespace }, { type: "merge", body: other });
+    expect(await backend.observe(run, never)).toEqual({ phase: "Gone" });
+    await backend.cancel(run, "superseded", never);
+    await backend.cleanup({ build }, { keepForInspection: false }, never);
+    expect(await names()).toEqual(before);
+    for (const name of before.configMaps) await kube.delete(kubernetes.ConfigMap, { name, namespace: buildNamespace });
+    for (const name of before.secrets) await kube.delete(kubernetes.Secret, { name, namespace: buildNamespace });
+    await expect(backend.start(request, never)).rejects.toSatisfy(isAlreadyExists);
   });
 
   test("a configuration too large for one ConfigMap is split, and the parts join to the original", async () => {

@@ -49,6 +49,9 @@ const ofBuild = (build: string) => ({
 });
 const jobKey = (run: Pick<RunRef, "build" | "attempt">) => ({ name: jobNameOf(run), namespace: buildNamespace });
 
+/** Names and labels that are too long are told apart by a few digits of a hash, which another build's may have as well. */
+const isOf = (build: string, { metadata }: KubeObject): boolean => metadata.annotations?.[buildAnnotation] === build;
+
 class JobBackend implements BuildBackend {
   readonly kind = "job";
   readonly #options: JobBackendOptions;
@@ -62,7 +65,7 @@ class JobBackend implements BuildBackend {
   }
 
   async observe(run: RunRef, signal: AbortSignal): Promise<RunState> {
-    const job = await this.#options.kube.get(kubernetes.Job, jobKey(run), { signal });
+    const job = await this.#jobOf(run, signal);
     const pods = job === undefined ? [] : await this.#podsOf(job, run.build, signal);
     const state = runStateOf(
       { job, pods, step: job === undefined ? undefined : await this.#stepOf(run, pods, signal) },
@@ -129,7 +132,7 @@ class JobBackend implements BuildBackend {
 
   async start(request: BuildRequest, signal: AbortSignal): Promise<RunRef> {
     const run: RunRef = { id: request.id, build: request.build.metadata.name, attempt: request.attempt };
-    const there = await this.#options.kube.get(kubernetes.Job, jobKey(run), { signal });
+    const there = await this.#jobOf(run, signal);
     if (there?.metadata.deletionTimestamp !== undefined)
       throw new McoError("MCO_BUILD_RUN_ENDING", { job: there.metadata.name });
     const given: Given = {
@@ -156,7 +159,7 @@ class JobBackend implements BuildBackend {
       await this.#checkIsolation(request, job, signal);
       await this.#options.kube.create<Job>(kubernetes.Job, job, { owner: fieldManagers.osBuilder, signal });
     } catch (error) {
-      if (!isAlreadyExists(error)) throw error;
+      if (!isAlreadyExists(error) || (await this.#jobOf(run, signal)) === undefined) throw error;
     }
     return run;
   }
@@ -209,7 +212,9 @@ class JobBackend implements BuildBackend {
 
   async cancel(run: RunRef, because: string, signal: AbortSignal): Promise<void> {
     this.#options.log.info({ run: run.id, because }, "build is taken back");
-    await this.#options.kube.delete(kubernetes.Job, jobKey(run), { propagation: "Foreground", signal });
+    const job = await this.#jobOf(run, signal);
+    if (job !== undefined)
+      await this.#options.kube.delete(kubernetes.Job, job.metadata, { propagation: "Foreground", signal });
   }
 
   async cleanup(
@@ -293,9 +298,15 @@ class JobBackend implements BuildBackend {
     return own;
   }
 
+  /** The Job of a run, and not another build's of the same name. */
+  async #jobOf(run: Pick<RunRef, "build" | "attempt">, signal: AbortSignal): Promise<Job | undefined> {
+    const job = await this.#options.kube.get(kubernetes.Job, jobKey(run), { signal });
+    return job !== undefined && isOf(run.build, job) ? job : undefined;
+  }
+
   /** Text of the newest pod's log, its containers one after the other; empty where there is none to be had. */
   async #logOf(run: RunRef, query: Readonly<Record<string, string>>, signal: AbortSignal): Promise<string> {
-    const job = await this.#options.kube.get(kubernetes.Job, jobKey(run), { signal });
+    const job = await this.#jobOf(run, signal);
     const pod =
       job === undefined
         ? undefined
@@ -349,7 +360,7 @@ class JobBackend implements BuildBackend {
 
   async #removeAll<T extends KubeObject>(resource: Resource<T>, build: string, signal: AbortSignal): Promise<void> {
     const { items } = await this.#options.kube.list(resource, ofBuild(build), { signal });
-    for (const { metadata } of items)
+    for (const { metadata } of items.filter((object) => isOf(build, object)))
       await this.#options.kube.delete(resource, metadata, { propagation: "Background", signal });
   }
 }

@@ -1,4 +1,5 @@
 import { McoError } from "../../api/errors.ts";
+import { own } from "../../api/schema/own.ts";
 import { accountLine, isField, lockedPassword, usableHash } from "../accounts.ts";
 import type { HostFiles, HostLedger, HostUsers, PlainFile } from "../host.ts";
 
@@ -68,7 +69,12 @@ export function rootAccounts({ files, ledger, store }: RootAccountsOptions): Hos
       if (hash !== undefined && field !== undefined && field !== "" && usableHash(field) === undefined)
         await ledger.write(fieldsBefore, JSON.stringify({ ...before, [name]: field }), signal);
       const shadow = await files.read("/etc/shadow", signal);
-      await store(name, hash ?? before[name] ?? lockedPassword, shadow?.kind === "file" ? shadow : undefined, signal);
+      await store(
+        name,
+        hash ?? own(before, name) ?? lockedPassword,
+        shadow?.kind === "file" ? shadow : undefined,
+        signal,
+      );
     },
   };
 }

@@ -22,6 +22,11 @@ export interface AdmissionRequest {
 
 /** One rule about writes. */
 export interface AdmissionPlugin {
+  /**
+   * Sees who is to change what, before the change is made and without it: errors in a change quote the object, also to
+   * callers who may not read it.
+   */
+  approach?(request: AdmissionRequest, exchange: Exchange): Refusal | undefined;
   /** May change `request.object` in place, or give another one. `undefined`: no objection and no new object. */
   mutate?(
     request: AdmissionRequest,
@@ -32,6 +37,8 @@ export interface AdmissionPlugin {
 }
 
 export interface Admission {
+  /** Whether the caller may change this object at all. */
+  approach(request: AdmissionRequest, exchange: Exchange): Refusal | undefined;
   /** The object to go on with. */
   mutate(request: AdmissionRequest, exchange: Exchange): Promise<KubeObject | undefined | Refusal>;
   validate(request: AdmissionRequest, exchange: Exchange): Promise<Refusal | undefined>;
@@ -40,6 +47,13 @@ export interface Admission {
 /** Asks the plug-ins in order; the first refusal ends it. */
 export function admissionChain(plugins: readonly AdmissionPlugin[]): Admission {
   return {
+    approach(request, exchange) {
+      for (const plugin of plugins) {
+        const answer = plugin.approach?.(request, exchange);
+        if (answer !== undefined) return answer;
+      }
+      return undefined;
+    },
     async mutate(request, exchange) {
       let { object } = request;
       for (const plugin of plugins) {

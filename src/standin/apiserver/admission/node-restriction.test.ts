@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import {
   type ClusterRole,
   type ClusterRoleBinding,
@@ -249,5 +249,52 @@ test("a kubelet makes no Node beside its own by a name that is to be generated [
     await expect(make({ generateName: "master-" })).rejects.toSatisfy(isForbidden);
   } finally {
     api.close();
+  }
+});
+
+test("a kubelet reads no pod of another node by a patch that has an error in it [apiserver-node-restriction-6]", async () => {
+  const ports = { clock: systemClock, random: systemRandom };
+  const tokenKeys = sharedSecretKeys(systemRandom.bytes(32));
+  const api = createApiServer({ ...ports, store: memoryStore(), log: silentLogger, tokenKeys });
+  onTestFinished(() => api.close());
+  const admin = createKubeClient({
+    ...ports,
+    transport: api.as({ name: "a", groups: ["system:masters"] }),
+    userAgent: "t",
+  });
+  const asNode = api.as({ name: "system:node:worker-0", groups: ["system:nodes", "system:authenticated"] });
+  const value = "correct horse battery staple";
+  await admin.create<Pod>(kubernetes.Pod, {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { name: "db", namespace: "default" },
+    spec: { nodeName: "worker-1", containers: [{ name: "c", image: "x", env: [{ name: "PASSWORD", value }] }] },
+  });
+  const password = "/spec/containers/0/env/0/value";
+  const copiedTo = (path: string) => [{ op: "copy", from: password, path }];
+  for (const [type, body] of [
+    ["json-patch", [{ op: "add", path: "/metadata/labels", value: 5 }]],
+    ["json-patch", copiedTo("/metadata/creationTimestamp")],
+    ["json-patch", copiedTo("/metadata/labels")],
+    ["json-patch", copiedTo("/status/startTime")],
+    ["json-patch", [{ op: "test", path: password, value: "a guess" }]],
+    ["merge-patch", { spec: { containers: 5 } }],
+    ["merge-patch", { kind: "Secret" }],
+    ["strategic-merge-patch", { status: { conditions: 5 } }],
+  ] as const) {
+    const answer = await asNode(
+      {
+        method: "PATCH",
+        target: "/api/v1/namespaces/default/pods/db/status?fieldValidation=Strict",
+        headers: { "content-type": `application/${type}+json` },
+        body: JSON.stringify(body),
+      },
+      new AbortController().signal,
+    );
+    expect([answer.status, JSON.stringify(answer.body)]).toEqual([
+      403,
+      expect.stringContaining("can only update status for pods with spec.nodeName set to itself"),
+    ]);
+    expect(JSON.stringify(answer.body)).not.toContain(value);
   }
 });

@@ -1,5 +1,5 @@
 import { kubeletMaySet } from "../../../core/pool/node-fields.ts";
-import type { AdmissionPlugin } from "./admission.ts";
+import type { AdmissionPlugin, AdmissionRequest } from "./admission.ts";
 import type { Authorizer } from "../access/authorization.ts";
 import type { LiveObjects } from "../storage/live-objects.ts";
 import type { KubeObject, UserInfo } from "../schema/contract.ts";
@@ -11,16 +11,20 @@ import { nodeNameOf, boundTo, leaseNamespace } from "../access/node-authorizer.t
 /** Content rules for kubelets, as `k8s.io/kubernetes plugin/pkg/admission/noderestriction (master)`. */
 export function nodeRestriction(live: LiveObjects, access: Authorizer): AdmissionPlugin {
   return {
-    validate({ operation, served, subresource, namespace, name, object, before }, { user }) {
+    approach(request, { user }) {
+      const node = nodeNameOf(user);
+      const why = node === undefined ? undefined : ofAnotherNode(request, node, live);
+      return why === undefined ? undefined : forbidden(request.served.definition, request.name, why);
+    },
+    validate(request, { user }) {
+      const { operation, served, subresource, namespace, name, object, before } = request;
       const node = nodeNameOf(user);
       if (node === undefined) return undefined;
       const refuse = (why: string) => forbidden(served.definition, name, why);
+      const other = ofAnotherNode(request, node, live);
+      if (other !== undefined) return refuse(other);
       switch (served.stored) {
         case "nodes": {
-          if (operation === "DELETE")
-            return refuse(`node ${JSON.stringify(node)} is not allowed to delete node ${JSON.stringify(name)}`);
-          if (name !== node)
-            return refuse(`node ${JSON.stringify(node)} is not allowed to modify node ${JSON.stringify(name)}`);
           const changed = labelsChanged(before, object).filter((label) => !kubeletMaySet(label));
           if (operation === "CREATE")
             return changed.length === 0
@@ -46,11 +50,6 @@ export function nodeRestriction(live: LiveObjects, access: Authorizer): Admissio
             const why = object === undefined ? undefined : mirrorPodProblem(object, node, live);
             return why === undefined ? undefined : refuse(`node ${JSON.stringify(node)} ${why}`);
           }
-          const pod = before ?? live.get({ resource: "pods", namespace, name })?.object;
-          if (pod !== undefined && boundTo(pod) !== node) {
-            const verb = operation === "DELETE" ? "delete" : subresource === "eviction" ? "evict" : "update status for";
-            return refuse(`node ${JSON.stringify(node)} can only ${verb} pods with spec.nodeName set to itself`);
-          }
           if (subresource === "status" && !equalJson(before?.metadata.labels ?? {}, object?.metadata.labels ?? {}))
             return refuse(`node ${JSON.stringify(node)} cannot update labels through pod status`);
           return undefined;
@@ -63,12 +62,6 @@ export function nodeRestriction(live: LiveObjects, access: Authorizer): Admissio
             ? undefined
             : refuse(`can only create a node CSR with CN=${user.name}`);
         }
-        case "leases.coordination.k8s.io":
-          if (namespace !== leaseNamespace)
-            return refuse(`can only access leases in the ${JSON.stringify(leaseNamespace)} system namespace`);
-          return name === node
-            ? undefined
-            : refuse(`can only access node lease with the same name as the requesting node`);
         case "serviceaccounts": {
           if (subresource !== "token") return undefined;
           const spec = object?.["spec"];
@@ -90,6 +83,35 @@ export function nodeRestriction(live: LiveObjects, access: Authorizer): Admissio
       }
     },
   };
+}
+
+/** Why a node may not touch an object, whatever it makes of it: the object is not its own. */
+function ofAnotherNode(
+  { operation, served, subresource, namespace, name, before }: AdmissionRequest,
+  node: string,
+  live: LiveObjects,
+): string | undefined {
+  switch (served.stored) {
+    case "nodes":
+      if (operation === "DELETE")
+        return `node ${JSON.stringify(node)} is not allowed to delete node ${JSON.stringify(name)}`;
+      return name === node
+        ? undefined
+        : `node ${JSON.stringify(node)} is not allowed to modify node ${JSON.stringify(name)}`;
+    case "pods": {
+      if (operation === "CREATE" && subresource === "") return undefined;
+      const pod = before ?? live.get({ resource: "pods", namespace, name })?.object;
+      if (pod === undefined || boundTo(pod) === node) return undefined;
+      const verb = operation === "DELETE" ? "delete" : subresource === "eviction" ? "evict" : "update status for";
+      return `node ${JSON.stringify(node)} can only ${verb} pods with spec.nodeName set to itself`;
+    }
+    case "leases.coordination.k8s.io":
+      if (namespace !== leaseNamespace)
+        return `can only access leases in the ${JSON.stringify(leaseNamespace)} system namespace`;
+      return name === node ? undefined : "can only access node lease with the same name as the requesting node";
+    default:
+      return undefined;
+  }
 }
 
 /** Whether a role lets a node request tokens of a service account for an audience: the audience is the resource. */

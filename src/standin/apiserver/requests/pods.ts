@@ -232,7 +232,11 @@ export async function bindPod(context: WriteContext, request: HttpRequest): Prom
   // As on the real server, the creation of a binding is judged, and not the change of the pod.
   const judged: Engine = {
     ...engine,
-    admission: { mutate: ({ object }) => Promise.resolve(object), validate: () => Promise.resolve(undefined) },
+    admission: {
+      approach: () => undefined,
+      mutate: ({ object }) => Promise.resolve(object),
+      validate: () => Promise.resolve(undefined),
+    },
   };
   const written = await modifyObject(
     { ...context, engine: judged, target: { ...target, subresource: "binding" } },

@@ -283,11 +283,13 @@ export async function modifyObject(
   produce: (live: KubeObject) => KubeObject | Refusal,
   source: WriteSource,
 ): Promise<Written | Refusal> {
-  const { engine, served, target } = context;
+  const { engine, exchange, served, target } = context;
   for (let attempt = 1; ; attempt++) {
     const live = engine.live.get(keyInStore(served, target));
     if (live === undefined) return notFound(served.definition, target.name);
     const before = inVersion(live.object, served.apiVersion);
+    const refusal = engine.admission.approach(admissionRequest(context, "UPDATE", undefined, before), exchange);
+    if (refusal !== undefined) return refusal;
     const wanted = produce(cloneJson(before));
     if (wanted instanceof Refusal) return wanted;
     const outcome = await modifyOnce(context, live, before, wanted, source);
@@ -685,7 +687,7 @@ function findErrors(
 function admissionRequest(
   context: WriteContext,
   operation: "CREATE" | "UPDATE",
-  object: KubeObject,
+  object: KubeObject | undefined,
   before: KubeObject | undefined,
 ): AdmissionRequest {
   const { served, target, options } = context;
@@ -695,7 +697,7 @@ function admissionRequest(
     served,
     subresource: target.subresource,
     namespace: target.namespace,
-    name: object.metadata.name ?? "",
+    name: (object ?? before)?.metadata.name ?? "",
     object,
     before,
     dryRun: options.dryRun,

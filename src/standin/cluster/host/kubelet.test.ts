@@ -10,6 +10,7 @@ import { resolveInRoot } from "../../../host/directory/root-folder.ts";
 import { silentLogger } from "../../../ports/logger.ts";
 import { systemClock, systemFiles, systemRandom } from "../../../ports/node/index.ts";
 import type { Exit, Processes } from "../../../ports/process.ts";
+import { whenAborted } from "../../../ports/when-aborted.ts";
 import { untilSeen } from "../../../../test/support/until-seen.ts";
 import { inAdmissionOrder, rejectionOf } from "./admit-pod.ts";
 import { Kubelet } from "./kubelet.ts";
@@ -33,11 +34,17 @@ async function machine(maxPods: number) {
   const { server, kube } = serverWithAdmin();
   await kube.create(kubernetes.Namespace, { apiVersion: "v1", kind: "Namespace", metadata: { name: suite } });
   let started = 0;
+  const signals: string[] = [];
+  let ignored: string | undefined;
   const processes: Processes = {
     spawn() {
       started += 1;
       const { promise: exited, resolve } = Promise.withResolvers<Exit>();
-      return { pid: started, exited, kill: (signal) => resolve({ code: undefined, signal }) };
+      const kill = (signal: NodeJS.Signals) => {
+        signals.push(signal);
+        if (signal !== ignored) resolve({ code: undefined, signal });
+      };
+      return { pid: started, exited, kill };
     },
     run: () => Promise.reject(new Error("nothing else runs")),
   };
@@ -57,9 +64,11 @@ async function machine(maxPods: number) {
       }
       return async (...given: Parameters<KubeClient["delete"]>) => {
         const each = held.get(given[1].name);
+        const signal = given[2]?.signal ?? new AbortController().signal;
         if (each !== undefined) {
           each.asked = true;
-          await each.gone;
+          await Promise.race([each.gone, whenAborted(signal)]);
+          signal.throwIfAborted();
         }
         return kube.delete(...given);
       };
@@ -89,6 +98,14 @@ async function machine(maxPods: number) {
     stop,
     podFolders: () => (existsSync(join(folder, "pods")) ? readdirSync(join(folder, "pods")) : []),
     started: () => started,
+    signals,
+    /** Its processes do not end when they are asked to. */
+    ignoreTerm: () => (ignored = "SIGTERM"),
+    /** Ends pods as a reboot does, whose machine has booted then. */
+    async reboot(graceMs: number) {
+      await kubelet?.stopPods(graceMs);
+      await kubelet?.begin();
+    },
     /** The API server takes none of the kubelet's changes of pods there any more. */
     refuseIn: (namespace: string) => refused.add(namespace),
     /** The kubelet's deletion of a pod waits. */
@@ -257,6 +274,94 @@ test("[cluster-admission-7] of pods that never ran a few are deleted at a time, 
     (left) => left.length === 2,
     { seconds: 60 },
   );
+});
+
+const longest = (i: number) => `${i}-`.padEnd(253, "x");
+
+test("[cluster-pods-19] pods with the longest names end, take no place then, and their machine reboots", async () => {
+  const { create, start, seen, kube, podFolders, reboot } = await machine(5);
+  await start();
+  const names = Array.from({ length: 5 }, (_, i) => longest(i));
+  for (const name of names) await create(name);
+  expect(new Set(await seen(names))).toEqual(new Set(["Running"]));
+  for (const name of names) await kube.delete(kubernetes.Pod, { name, namespace: "default" });
+  await untilSeen("their folders are gone", podFolders, (folders) => folders.length === 0, { seconds: 60 });
+  const others = names.map((_, i) => `p${i}`);
+  for (const name of others) await create(name);
+  expect(new Set(await seen(others))).toEqual(new Set(["Running"]));
+  await reboot(60_000);
+});
+
+test("[cluster-pods-20] a pod that was deleted by force and made again by the same name keeps no machine from a reboot", async () => {
+  const { create, start, seen, kube, podFolders, reboot, holdDeletions, ignoreTerm, signals } = await machine(1);
+  ignoreTerm();
+  await start();
+  await create("p", "default", { terminationGracePeriodSeconds: 3600 });
+  expect(await seen(["p"])).toEqual(["Running"]);
+  const [first] = podFolders();
+  const held = holdDeletions("p");
+  await kube.delete(kubernetes.Pod, { name: "p", namespace: "default" });
+  await untilSeen(
+    "it is asked to end",
+    () => signals,
+    ({ length }) => length === 1,
+    { seconds: 60 },
+  );
+  await kube.delete(kubernetes.Pod, { name: "p", namespace: "default" }, { gracePeriodSeconds: 0 });
+  await untilSeen("it has ended", held.asked, (asked) => asked, { seconds: 60 });
+  expect([signals.lastIndexOf("SIGTERM"), signals.indexOf("SIGKILL")]).toEqual([0, 1]);
+  await create("p");
+  expect(await seen(["p"])).toEqual(["Running"]);
+  // The API server answers now that another pod has this name.
+  held.go();
+  await untilSeen("the first is forgotten", podFolders, (folders) => !folders.includes(first ?? ""), { seconds: 60 });
+  expect(podFolders()).toHaveLength(1);
+  await reboot(10);
+});
+
+test("[cluster-pods-21] a reboot ends a deleted pod in its own time, whatever time the pod gives itself", async () => {
+  const { create, start, seen, pod, kube, reboot, ignoreTerm, signals } = await machine(1);
+  ignoreTerm();
+  await start();
+  await create("p", "default", { terminationGracePeriodSeconds: 3600 });
+  expect(await seen(["p"])).toEqual(["Running"]);
+  await kube.delete(kubernetes.Pod, { name: "p", namespace: "default" });
+  await untilSeen(
+    "it is asked to end",
+    () => signals,
+    ({ length }) => length === 1,
+    { seconds: 60 },
+  );
+  await reboot(10);
+  expect([signals.lastIndexOf("SIGTERM"), signals.indexOf("SIGKILL")]).toEqual([0, 1]);
+  await untilSeen(
+    "its object is gone",
+    () => pod("p", "default"),
+    (now) => now === undefined,
+    { seconds: 60 },
+  );
+});
+
+test("[cluster-pods-22] an API server that takes no deletion keeps no machine up, and hears of it after the boot", async () => {
+  const { create, start, seen, pod, kube, podFolders, reboot, holdDeletions } = await machine(1);
+  await start();
+  await create("p");
+  expect(await seen(["p"])).toEqual(["Running"]);
+  const held = holdDeletions("p");
+  await kube.delete(kubernetes.Pod, { name: "p", namespace: "default" });
+  await untilSeen("its deletion is on its way", held.asked, (asked) => asked, { seconds: 60 });
+  // Without a process it takes no place.
+  await create("q");
+  expect(await seen(["q"])).toEqual(["Running"]);
+  await reboot(10);
+  held.go();
+  await untilSeen(
+    "its object is gone",
+    () => pod("p", "default"),
+    (now) => now === undefined,
+    { seconds: 60 },
+  );
+  await untilSeen("its folder is gone", podFolders, (folders) => folders.length === 1, { seconds: 60 });
 });
 
 test("[cluster-admission-6] a pod that ran is kept, also if a machine takes no such pod any more", () => {

@@ -10,7 +10,9 @@ import { WatchCache } from "../../../kube/watch-cache.ts";
 import { WorkQueue } from "../../../kube/work-queue.ts";
 import type { Files } from "../../../ports/files.ts";
 import type { Listen, ListenLimits, TlsFiles } from "../../../ports/listener.ts";
+import { type LinkedSignal, linkedSignal } from "../../../ports/linked-signal.ts";
 import { backedOff, jittered } from "../../../ports/random.ts";
+import { whenAborted } from "../../../ports/when-aborted.ts";
 import { kubeletClientName, ports } from "../layout.ts";
 import { type Rejection, inAdmissionOrder, rejectionOf } from "./admit-pod.ts";
 import { type ConfiguredNode, type NodeFacts, type Readiness, apiRetry, mostPodsOf, writeNode } from "./node-object.ts";
@@ -66,7 +68,10 @@ export class Kubelet {
   readonly #pods: WatchCache<Pod>;
   readonly #workerOptions: PodWorkerOptions;
   readonly #workers = new Map<string, PodWorker>();
-  readonly #terminating = new Map<string, Promise<void>>();
+  /** Pods on their way out, by uid. */
+  readonly #terminating = new Map<string, { readonly worker: PodWorker; readonly work: Promise<void> }>();
+  /** Ends the tries to report that pods are gone, once the machine goes down. */
+  #reports: LinkedSignal;
   /** Of {@link #terminating}, by uid, those that ran here, and may have processes still. */
   readonly #leaving = new Set<string>();
   /** Of {@link #workers}, by uid, those whose pods have ended. */
@@ -92,6 +97,7 @@ export class Kubelet {
     this.#kube = kube;
     this.#power = power;
     this.#signal = signal;
+    this.#reports = linkedSignal(signal);
     const selection = { fieldSelector: `spec.nodeName=${options.nodeName}` };
     this.#pods = new WatchCache<Pod>({ ...options, kube, resource: kubernetes.Pod, selection });
     this.#workerOptions = { ...options, kube, hostAddress: options.address };
@@ -135,14 +141,25 @@ export class Kubelet {
     await this.#report(shuttingDown).catch(() => undefined);
   }
 
+  /**
+   * Ends all pods, and those that are on their way out with them, whatever time their deletion gives them. What the API
+   * server has not been told of them by then is told after the next boot, which meets them as pods that never ran.
+   */
   async stopPods(graceMs: number): Promise<void> {
     this.#hasBegun = false;
-    const all = [...this.#workers.values()];
+    const leaving = [...this.#terminating.values()];
+    const all = [...this.#workers.values(), ...leaving.map(({ worker }) => worker)];
     this.#workers.clear();
     this.#ended.clear();
     this.#unstarted.clear();
+    const works = Promise.all(leaving.map(({ work }) => work));
+    const grace = this.#options.clock.deadline(graceMs);
     await Promise.all(all.map((worker) => worker.stop(graceMs)));
-    await Promise.all(this.#terminating.values());
+    await Promise.race([works, whenAborted(grace.signal)]);
+    grace.cancel();
+    this.#reports.abort(new Error("the machine goes down"));
+    await works;
+    this.#reports = linkedSignal(this.#signal);
   }
 
   /** A machine in a folder runs without a configuration too, and with one that a kubelet would refuse. */
@@ -172,6 +189,9 @@ export class Kubelet {
     if (pod?.metadata.uid !== this.#rejected.get(key)) this.#rejected.delete(key);
     for (const [uid, worker] of this.#workers)
       if (pod?.metadata.uid !== uid && worker.key === key) void this.#end(uid, worker, "unreported");
+    // What is gone already has no time left: its author deleted it by force.
+    for (const [uid, { worker }] of this.#terminating)
+      if (pod?.metadata.uid !== uid && worker.key === key) void worker.stop(0);
     if (pod === undefined) return;
     const uid = pod.metadata.uid ?? "";
     const known = this.#workers.get(uid);
@@ -244,15 +264,21 @@ export class Kubelet {
     if (this.#workers.delete(uid) && !this.#ended.has(uid)) this.#leaving.add(uid);
     this.#ended.delete(uid);
     const before = this.#terminating.get(uid);
-    if (before !== undefined) return before;
-    const work = this.#untilTaken("pod not ended, trying again", () =>
-      how === "reported" ? worker.terminate() : worker.stop(0),
-    ).finally(() => {
-      this.#terminating.delete(uid);
+    if (before !== undefined) return before.work;
+    const { signal } = this.#reports;
+    const end = async () => {
+      await (how === "reported" ? worker.end() : worker.stop(0));
       this.#leaving.delete(uid);
-      worker.forget();
-    });
-    this.#terminating.set(uid, work);
+      if (how === "reported") await worker.reportGone(signal);
+    };
+    const work = this.#untilTaken("pod not ended, trying again", end, signal)
+      .then(() => worker.clearAway())
+      .finally(() => {
+        this.#terminating.delete(uid);
+        this.#leaving.delete(uid);
+        worker.forget();
+      });
+    this.#terminating.set(uid, { worker, work });
     return work;
   }
 
@@ -326,16 +352,16 @@ export class Kubelet {
   }
 
   /** Tries until it succeeds or the signal aborts. */
-  async #untilTaken(problem: string, work: () => Promise<unknown>): Promise<void> {
+  async #untilTaken(problem: string, work: () => Promise<unknown>, signal = this.#signal): Promise<void> {
     const { clock, random, log } = this.#options;
-    for (let failures = 1; !this.#signal.aborted; failures += 1) {
+    for (let failures = 1; !signal.aborted; failures += 1) {
       try {
         await work();
         return;
       } catch (error) {
-        if (this.#signal.aborted) return;
+        if (signal.aborted) return;
         log.warn({ error }, problem);
-        await clock.sleep(backedOff(random, failures, apiRetry), this.#signal).catch(() => undefined);
+        await clock.sleep(backedOff(random, failures, apiRetry), signal).catch(() => undefined);
       }
     }
   }

@@ -40,9 +40,9 @@ export class PodPlaces {
   readonly #options: PlacesOptions;
 
   constructor({ metadata }: Pick<Pod, "metadata">, options: PlacesOptions) {
-    const { namespace = "", name, uid = "" } = metadata;
     this.#options = options;
-    this.folder = `${options.podsFolder}/${[namespace, name, uid].map(nameFrom).join("_")}`;
+    // By uid, as a kubelet's: together with the longest name of a pod it would be no name of a file.
+    this.folder = `${options.podsFolder}/${nameFrom(metadata.uid ?? "")}`;
     this.root = `${this.folder}/root`;
   }
 

@@ -107,6 +107,7 @@ async function written(
   data: Readonly<Record<string, string>>,
   spec: object,
   inNamespace = "n",
+  targets: string[] = [],
 ): Promise<{ readonly bytes: number; readonly paths: readonly string[]; readonly problem: string | undefined }> {
   const paths: string[] = [];
   let bytes = 0;
@@ -123,7 +124,10 @@ async function written(
   };
   const kernel = new Kernel(3);
   const kube = createKubeClient({
-    transport: () => Promise.resolve({ status: 200, headers: {}, body: JSON.stringify({ data }) }),
+    transport: ({ target }) => {
+      targets.push(target);
+      return Promise.resolve({ status: 200, headers: {}, body: JSON.stringify({ data }) });
+    },
     clock: kernel.clock,
     random: kernel.random,
     userAgent: "test",
@@ -189,6 +193,26 @@ test("[cluster-pods-11] a build of the suite gets the largest configuration that
   expect(52 * 640 * 1024).toBeGreaterThan(32 * 1024 * 1024);
   expect(await written(piece, spec)).toEqual(tooLarge);
   expect(mostVolumeBytes).toEqual({ ofSuite: 64 << 20, ofOthers: 8 << 20 });
+});
+
+test("[cluster-pods-23] however many sources name a ConfigMap or Secret, it is read once in a pass, and all of it counts", async () => {
+  const absent = { items: [{ key: "absent", path: "x" }] };
+  const same = numbered(500, (i) =>
+    i % 2 === 0 ? { configMap: { name: "x", ...absent } } : { secret: { name: "x", ...absent } },
+  );
+  const projected = (sources: readonly object[]) => ({
+    volumes: [{ name: "v", projected: { sources } }, ...configured()],
+    containers: mountedAt(1),
+  });
+  const once: string[] = [];
+  expect(await written({ a: btoa("x") }, projected(same), "n", once)).toMatchObject({ problem: undefined });
+  expect(once.sort()).toEqual(["/api/v1/namespaces/n/configmaps/x", "/api/v1/namespaces/n/secrets/x"]);
+  // Nothing of these is written, and reading them takes a machine's time.
+  const many: string[] = [];
+  const mebibyte = { a: "x".repeat(1 << 20) };
+  const others = numbered(500, (i) => ({ configMap: { name: `x${i}`, ...absent } }));
+  expect(await written(mebibyte, projected(others), "n", many)).toEqual(tooLarge);
+  expect(many).toHaveLength(8);
 });
 
 /** Volumes of a pod in the real file system, whose ConfigMaps and Secrets hold what `data` says at the time. */

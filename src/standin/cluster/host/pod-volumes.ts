@@ -40,7 +40,7 @@ const minTokenRefreshMs = 1000;
 const decodeBase64 = (text: string) => Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
 
 /**
- * The most that a machine writes for the volumes of one pod, in bytes. The suite's own pods hold the configuration that a
+ * The most that a machine writes for the volumes of one pod, and reads for them at a time, in bytes. The suite's own pods hold the configuration that a
  * build puts into an image; the others only sleep.
  */
 export const mostVolumeBytes = { ofSuite: 64 * 1024 * 1024, ofOthers: 8 * 1024 * 1024 } as const;
@@ -49,11 +49,12 @@ const blockBytes = 4096;
 
 /**
  * What the volumes of one pod take of the disk, as they are written: each mount of a volume is a copy, because there are no
- * mount namespaces.
+ * mount namespaces. Next to it, what is read for them.
  */
-class DiskUse {
+class VolumeUse {
   readonly #most: number;
   #bytes = 0;
+  #bytesRead = 0;
 
   constructor({ metadata: { namespace = "" } }: Pod) {
     this.#most = isSuiteNamespace(namespace) ? mostVolumeBytes.ofSuite : mostVolumeBytes.ofOthers;
@@ -67,12 +68,85 @@ class DiskUse {
   add(path: string, bytes: number, copies = 1): void {
     const blocks = Math.ceil(bytes / blockBytes) + (namesIn(path) ?? []).length;
     this.#bytes += blocks * blockBytes * copies;
-    if (this.#bytes > this.#most)
-      throw new McoError("MCO_POD_VOLUMES_TOO_LARGE", { mostBytes: this.#most, blockBytes });
+    this.#judge(this.#bytes);
+  }
+
+  /**
+   * Counts an object that is read for them.
+   *
+   * @throws McoError when it is more than the machine reads.
+   */
+  addRead(bytes: number): void {
+    this.#bytesRead += bytes;
+    this.#judge(this.#bytesRead);
+  }
+
+  #judge(bytes: number): void {
+    if (bytes > this.#most) throw new McoError("MCO_POD_VOLUMES_TOO_LARGE", { mostBytes: this.#most, blockBytes });
   }
 }
 
-type Contents = Map<string, Uint8Array | string>;
+type Value = Uint8Array | string;
+type Contents = Map<string, Value>;
+
+/** A ConfigMap or Secret: each key is decoded once, and only if it is asked for. */
+class KeyedObject {
+  readonly #texts: Readonly<Record<string, string>>;
+  readonly #base64: Readonly<Record<string, string>>;
+  readonly #decoded = new Map<string, Uint8Array>();
+
+  constructor(texts: Readonly<Record<string, string>> = {}, base64: Readonly<Record<string, string>> = {}) {
+    this.#texts = texts;
+    this.#base64 = base64;
+  }
+
+  names(): readonly string[] {
+    return [...Object.keys(this.#texts), ...Object.keys(this.#base64)];
+  }
+
+  value(key: string): Value | undefined {
+    const encoded = own(this.#base64, key);
+    if (encoded === undefined) return own(this.#texts, key);
+    const value = this.#decoded.get(key) ?? decodeBase64(encoded);
+    this.#decoded.set(key, value);
+    return value;
+  }
+}
+
+type KeyedKind = "ConfigMap" | "Secret";
+
+/**
+ * What the volumes of one pod name. However often they do, each object is read once in a pass, and counts with all of its
+ * keys: a pod may ask for few of them, or for some that are not there.
+ */
+class NamedObjects {
+  readonly #namespace: string;
+  readonly #kube: KubeClient;
+  readonly #use: VolumeUse;
+  readonly #read = new Map<string, KeyedObject | undefined>();
+
+  constructor({ metadata: { namespace = "" } }: Pod, kube: KubeClient, use: VolumeUse) {
+    this.#namespace = namespace;
+    this.#kube = kube;
+    this.#use = use;
+  }
+
+  /** @throws McoError when it is more than the machine reads. */
+  async read(kind: KeyedKind, name: string): Promise<KeyedObject | undefined> {
+    const id = `${kind}/${name}`;
+    if (!this.#read.has(id)) this.#read.set(id, await this.#fromServer(kind, name));
+    return this.#read.get(id);
+  }
+
+  async #fromServer(kind: KeyedKind, name: string): Promise<KeyedObject | undefined> {
+    const found = await this.#kube.get<ConfigMap | Secret>(kubernetes[kind], { name, namespace: this.#namespace });
+    if (found === undefined) return undefined;
+    this.#use.addRead(JSON.stringify(found).length);
+    return kind === "Secret" ? new KeyedObject({}, found.data) : new KeyedObject(found.data, binaryDataOf(found));
+  }
+}
+
+const binaryDataOf = (object: ConfigMap | Secret) => ("binaryData" in object ? object.binaryData : undefined);
 
 /** A path of a pod's containers, spelled in one way. */
 const spelled = (path: string): string => `/${(namesIn(path) ?? []).join("/")}`;
@@ -128,18 +202,19 @@ export async function writeVolumes(pod: Pod, places: PodPlaces, options: VolumeO
   const { files } = options;
   const outside = pathProblem(pod);
   if (outside !== undefined) throw new McoError("MCO_POD_VOLUME", { problem: outside });
-  const use = new DiskUse(pod);
+  const use = new VolumeUse(pod);
   // Folders of containers that run before the others stay.
   for (const path of new Set([...mountPathsOf(containersOf(pod)).values()].flatMap((paths) => [...paths])))
     use.add(path, 0);
   const pathsOf = mountPathsOf(options.mountsOf ?? pod.spec?.containers ?? []);
+  const named = new NamedObjects(pod, options.kube, use);
   let refresh: number | undefined;
   const mounted: { readonly volume: Volume; readonly paths: readonly string[]; readonly contents: Contents }[] = [];
   for (const volume of pod.spec?.volumes ?? []) {
     const paths = [...(pathsOf.get(volume.name) ?? [])];
     if (paths.length === 0) continue;
     if (volume.hostPath !== undefined) use.add(volume.hostPath.path, 0);
-    const { contents, refreshInMs } = await contentsOf(volume, pod, options, (path, bytes) =>
+    const { contents, refreshInMs } = await contentsOf(volume, pod, options, named, (path, bytes) =>
       use.add(path, bytes, paths.length),
     );
     if (refreshInMs !== undefined) refresh = Math.min(refresh ?? Infinity, refreshInMs);
@@ -203,17 +278,6 @@ async function writeChanged(files: Files, path: string, data: Uint8Array | strin
 
 type Items = readonly { readonly key: string; readonly path: string }[];
 
-/** The paths that each key is written to. */
-function pathsByKey(items: Items): ReadonlyMap<string, readonly string[]> {
-  const paths = new Map<string, string[]>();
-  for (const { key, path } of items) {
-    const known = paths.get(key);
-    if (known === undefined) paths.set(key, [path]);
-    else known.push(path);
-  }
-  return paths;
-}
-
 /**
  * What a volume holds.
  *
@@ -223,6 +287,7 @@ async function contentsOf(
   volume: Volume,
   pod: Pod,
   options: VolumeOptions,
+  named: NamedObjects,
   counted: (path: string, bytes: number) => void,
 ): Promise<{ contents: Contents; refreshInMs?: number }> {
   const contents: Contents = new Map();
@@ -230,34 +295,18 @@ async function contentsOf(
   let refreshInMs: number | undefined;
   if (volume.emptyDir !== undefined) return { contents };
 
-  async function configMap(name: string, optional: boolean, items: Items | undefined): Promise<void> {
-    const found: ConfigMap | undefined = await options.kube.get(kubernetes.ConfigMap, { name, namespace });
+  async function keys(kind: KeyedKind, name: string, optional: boolean, items: Items | undefined): Promise<void> {
+    const found = await named.read(kind, name);
     if (found === undefined) {
       if (optional) return;
-      throw new McoError("MCO_POD_VOLUME", { volume: volume.name, problem: `configmap "${name}" not found` });
+      throw new McoError("MCO_POD_VOLUME", {
+        volume: volume.name,
+        problem: `${kind.toLowerCase()} "${name}" not found`,
+      });
     }
-    keepKeys(found.data, items, (text) => text);
-    keepKeys(found.binaryData, items, decodeBase64);
-  }
-  async function secret(name: string, optional: boolean, items: Items | undefined): Promise<void> {
-    const found: Secret | undefined = await options.kube.get(kubernetes.Secret, { name, namespace });
-    if (found === undefined) {
-      if (optional) return;
-      throw new McoError("MCO_POD_VOLUME", { volume: volume.name, problem: `secret "${name}" not found` });
-    }
-    keepKeys(found.data, items, decodeBase64);
-  }
-  function keepKeys(
-    data: Readonly<Record<string, string>> | undefined,
-    items: Items | undefined,
-    read: (text: string) => Uint8Array | string,
-  ): void {
-    const byKey = items === undefined ? undefined : pathsByKey(items);
-    for (const [key, text] of Object.entries(data ?? {})) {
-      const paths = byKey === undefined ? [key] : (byKey.get(key) ?? []);
-      if (paths.length === 0) continue;
-      const value = read(text);
-      for (const path of paths) keepFile(path, value);
+    for (const { key, path } of items ?? found.names().map((each) => ({ key: each, path: each }))) {
+      const value = found.value(key);
+      if (value !== undefined) keepFile(path, value);
     }
   }
   function keepFile(path: string, value: Uint8Array | string): void {
@@ -302,9 +351,9 @@ async function contentsOf(
   }
 
   if (volume.configMap !== undefined)
-    await configMap(volume.configMap.name ?? "", volume.configMap.optional === true, volume.configMap.items);
+    await keys("ConfigMap", volume.configMap.name ?? "", volume.configMap.optional === true, volume.configMap.items);
   if (volume.secret !== undefined)
-    await secret(volume.secret.secretName ?? "", volume.secret.optional === true, volume.secret.items);
+    await keys("Secret", volume.secret.secretName ?? "", volume.secret.optional === true, volume.secret.items);
   if (volume.downwardAPI !== undefined)
     for (const item of volume.downwardAPI.items ?? [])
       keepFile(item.path, podFieldOf(pod, item.fieldRef?.fieldPath ?? "") ?? "");
@@ -316,9 +365,9 @@ async function contentsOf(
         source.serviceAccountToken.audience,
       );
     if (source.configMap !== undefined)
-      await configMap(source.configMap.name ?? "", source.configMap.optional === true, source.configMap.items);
+      await keys("ConfigMap", source.configMap.name ?? "", source.configMap.optional === true, source.configMap.items);
     if (source.secret !== undefined)
-      await secret(source.secret.name ?? "", source.secret.optional === true, source.secret.items);
+      await keys("Secret", source.secret.name ?? "", source.secret.optional === true, source.secret.items);
     for (const item of source.downwardAPI?.items ?? [])
       keepFile(item.path, podFieldOf(pod, item.fieldRef?.fieldPath ?? "") ?? "");
   }

@@ -408,7 +408,7 @@ test("[cluster-pods-4] other users of the host reach nothing in a pod's folder: 
     [],
     folder,
   );
-  const own = join(folder, "pods", `${namespace}_p_${pod.metadata.uid}`);
+  const own = join(folder, "pods", pod.metadata.uid ?? "");
   expect(statSync(join(own, "root/work/config-layer.tar.gz")).mode & 0o777).toBe(0o644);
   expect(statSync(own).mode & 0o077).toBe(0);
   expect(statSync(join(own, "c.log")).mode & 0o777).toBe(0o600);

@@ -4,7 +4,7 @@ import { timestampOf } from "../../../api/schema/object.ts";
 import { type Container, type ContainerStatus, type Pod, kubernetes } from "../../../api/foreign/kubernetes.ts";
 import { equalValues } from "../../../ignition/canonical.ts";
 import { type KubeClient, updateObject } from "../../../kube/kube-client.ts";
-import { retryAfterMs } from "../../../kube/kube-error.ts";
+import { isConflict, retryAfterMs } from "../../../kube/kube-error.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import type { Files } from "../../../ports/files.ts";
 import { linkedSignal } from "../../../ports/linked-signal.ts";
@@ -101,9 +101,13 @@ function startProblem(
   return message === undefined ? undefined : { reason: "CreateContainerConfigError", message };
 }
 
+/** Volumes that are too large for its host: to find that out takes the host as long as to make others. */
+const isTooLarge = (error: unknown): error is McoError & { readonly code: "MCO_POD_VOLUMES_TOO_LARGE" } =>
+  error instanceof McoError && error.code === "MCO_POD_VOLUMES_TOO_LARGE";
+
 /** What a container shows whose volumes cannot be made yet. */
 function waitingFor(error: unknown): ContainerState {
-  if (error instanceof McoError && error.code === "MCO_POD_VOLUMES_TOO_LARGE")
+  if (isTooLarge(error))
     return {
       is: "waiting",
       reason: "CreateContainerConfigError",
@@ -192,13 +196,17 @@ export class PodWorker {
     await this.#report();
   }
 
-  /** Ends all containers: TERM, the grace period, KILL. The pod object stays; after a reboot the pod starts again. */
+  /**
+   * Ends all containers: TERM, the grace period, KILL. The pod object stays; after a reboot the pod starts again. Called
+   * again, it shortens the time that the containers have left, and asks them no second time.
+   */
   async stop(graceMs: number): Promise<void> {
-    if (!this.#stop.signal.aborted) this.#stop.abort(new Error("the pod is stopped"));
+    const isAsked = this.#stop.signal.aborted;
+    if (!isAsked) this.#stop.abort(new Error("the pod is stopped"));
     const children = [...this.#containers.values()].flatMap(({ child }) => (child === undefined ? [] : [child]));
     const gone = Promise.all(children.map(({ exited }) => exited));
     if (graceMs > 0) {
-      for (const child of children) child.kill("SIGTERM");
+      if (!isAsked) for (const child of children) child.kill("SIGTERM");
       const deadline = this.#options.clock.deadline(graceMs);
       await Promise.race([gone, whenAborted(deadline.signal)]);
       deadline.cancel();
@@ -211,17 +219,36 @@ export class PodWorker {
     this.#ended = true;
   }
 
-  /** Ends the pod as its deletion requests, and reports to the API server that it is gone. */
-  async terminate(): Promise<void> {
-    const { name, namespace = "", uid, deletionGracePeriodSeconds } = this.#pod.metadata;
+  /** Ends all containers in the time that the pod's deletion gives them. */
+  async end(): Promise<void> {
+    const { metadata, spec } = this.#pod;
     if (!this.#ended)
-      await this.stop((deletionGracePeriodSeconds ?? this.#pod.spec?.terminationGracePeriodSeconds ?? 30) * 1000);
-    await this.#options.kube.delete(
-      kubernetes.Pod,
-      { name, namespace },
-      { gracePeriodSeconds: 0, ...(uid === undefined ? {} : { uid }) },
-    );
-    await this.#options.files.remove(this.folder);
+      await this.stop((metadata.deletionGracePeriodSeconds ?? spec?.terminationGracePeriodSeconds ?? 30) * 1000);
+  }
+
+  /** Reports to the API server that the pod is gone. */
+  async reportGone(signal: AbortSignal): Promise<void> {
+    const { name, namespace = "", uid } = this.#pod.metadata;
+    try {
+      await this.#options.kube.delete(
+        kubernetes.Pod,
+        { name, namespace },
+        { gracePeriodSeconds: 0, ...(uid === undefined ? {} : { uid }), signal },
+      );
+    } catch (error) {
+      if (!isConflict(error)) throw error; // Another pod has its name: it is gone.
+    }
+  }
+
+  /** Removes its folder. One that cannot be removed is told of and left: no other pod ever uses it. */
+  async clearAway(): Promise<void> {
+    const { files, log } = this.#options;
+    await files.remove(this.folder).catch((error: unknown) => {
+      log.warn(
+        { error, pod: this.#pod.metadata.name, folder: this.folder },
+        "the folder of a pod that is gone is left",
+      );
+    });
   }
 
   async #run(): Promise<void> {
@@ -309,7 +336,7 @@ export class PodWorker {
         log.debug({ pod: this.#pod.metadata.name, error }, "volumes not ready");
         await this.#report();
         await clock.sleep(wait, signal).catch(() => undefined);
-        wait = Math.min(wait * 2, 5000);
+        wait = Math.min(wait * 2, isTooLarge(error) ? volumeSyncMs : 5000);
       }
     }
     return undefined;
@@ -339,7 +366,7 @@ export class PodWorker {
         failures = 0;
       } catch (error) {
         failures += 1;
-        waitMs = backedOff(random, failures, apiRetry);
+        waitMs = isTooLarge(error) ? jittered(random, volumeSyncMs, 0.2) : backedOff(random, failures, apiRetry);
         log.warn({ error, pod: this.#pod.metadata.name, waitMs: Math.round(waitMs) }, "volumes not refreshed");
       }
     }

@@ -60,6 +60,8 @@ export async function runHost(options: HostOptions, signal: AbortSignal): Promis
   const orderlyEnd = `${options.directory}/orderly-end`;
   const endedInOrder = (await options.files.stat(orderlyEnd)) !== undefined;
   await options.files.remove(orderlyEnd);
+  // A killed program may have left a mount in the folder of its pod.
+  await unmountBelow(options.directory, options, signal);
   await options.files.remove(podsFolderOf(options));
 
   const host = new RunningMachine(options, signal);
