@@ -1,3 +1,4 @@
+import type { BudgetVerdict } from "../core/join/join-decision.ts";
 import { type BucketLimits, SourceBuckets } from "../ports/source-buckets.ts";
 
 /** An open certificate request, as far as the budget goes. */
@@ -10,12 +11,6 @@ export interface BudgetedRequest {
   /** In ISO 8601. */
   readonly createdAt: string;
 }
-
-export type BudgetVerdict =
-  | { readonly verdict: "judge" }
-  /** There are newer requests of the same requester, and a kubelet waits for its newest only. */
-  | { readonly verdict: "abandoned" }
-  | { readonly verdict: "later"; readonly afterSeconds: number };
 
 /**
  * A kubelet has one open request for each of two signers and makes the next one a quarter of an hour later

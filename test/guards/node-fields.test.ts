@@ -177,7 +177,6 @@ const others: Readonly<Record<string, { readonly uses: number; readonly why: str
     uses: 2,
     why: "trims the answer of its patch, and the version that its patch may have made",
   },
-  "src/controller/join-controller.ts": { uses: 1, why: "a patch, whose answer it does not read" },
   "src/controller/binding-controller.ts": { uses: 1, why: "a patch, whose answer it does not read" },
   "src/controller/pinned-image-slots-controller.ts": { uses: 1, why: "a patch, whose answer it does not read" },
   "src/controller/node-controller.ts": { uses: 1, why: "asks the watch itself how old it is" },

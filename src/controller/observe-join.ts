@@ -1,0 +1,210 @@
+import { type CertificateSigningRequest, type Node, kubernetes } from "../api/foreign/kubernetes.ts";
+import { ControllerConfig } from "../api/kinds/controller-config.ts";
+import { JoinPlace } from "../api/kinds/join-place.ts";
+import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
+import { NodeBinding } from "../api/kinds/node-binding.ts";
+import { ProvisioningToken } from "../api/kinds/provisioning-token.ts";
+import { annotations, joinNamespace, objects } from "../api/names.ts";
+import { conditionOf } from "../api/schema/object.ts";
+import { canonicalHost } from "../core/join/canonical-host.ts";
+import { credentialIn } from "../core/join/certificate-holder.ts";
+import { apiServerHosts } from "../core/join/config-server.ts";
+import type { RequestFacts, JoinPass, JoinView } from "../core/join/join-decision.ts";
+import {
+  type AddressOwners,
+  type ForeignHosts,
+  type JoinQuestion,
+  foreignHosts,
+  formerMachine,
+  heldFor,
+  isReleased,
+  placeOf,
+} from "../core/join/join-places.ts";
+import type { CsrFacts, NameBinding, NodeOfName } from "../core/join/judge-csr.ts";
+import { mostNames } from "../core/join/kubelet-request.ts";
+import { holderOfRequest, isByHand, nodeOfRequest, poolOfRequester, readRequest } from "../core/join/node-request.ts";
+import { protectedHosts } from "../core/join/protected-hosts.ts";
+import { type ShortForm, shortFormsIn } from "../core/join/service-names.ts";
+import { isControlPlane } from "../core/pool/member-facts.ts";
+import { makesControlPlane, poolOfNode } from "../core/pool/pool-of-node.ts";
+import type { Caches, Context } from "../kube/controller.ts";
+import { type JoinMemory, bindingOf } from "./join-memory.ts";
+import { joinIndexes } from "./join-watches.ts";
+
+/** What the pass has found out, and the binding of the name as it is known now. */
+export function observeJoin(pass: JoinPass, memory: JoinMemory, context: Context): JoinView {
+  const name = pass.request === undefined ? undefined : nodeOfRequest(pass.request);
+  return { ...pass, binding: bindingOf(name ?? "", memory, context) };
+}
+
+/**
+ * Everything that decides about one request. A binding or a place that the cache does not show yet, or not as it is, is
+ * found out when the name is bound and the place is spent: that write is refused then.
+ */
+export function readFacts(
+  request: CertificateSigningRequest,
+  memory: JoinMemory,
+  { caches, clock }: Pick<Context, "caches" | "clock">,
+): RequestFacts {
+  const name = nodeOfRequest(request) ?? "";
+  const now = clock.now();
+  const binding = bindingOf(name, memory, { caches, clock });
+  const node = name === "" ? undefined : caches.of(kubernetes.Node).get(name);
+  const requests = caches.of(kubernetes.CertificateSigningRequest);
+  const pools = caches.of(MachineConfigPool).list();
+  const known = binding === undefined ? undefined : bindingFacts(binding, node, now);
+  return {
+    name,
+    binding,
+    nodeCreatedAt: node === undefined ? undefined : (node.metadata.creationTimestamp ?? ""),
+    csr: {
+      namespace: joinNamespace,
+      requester: { username: request.spec.username ?? "", groups: request.spec.groups ?? [] },
+      request: readRequest(request)?.asked,
+      pools: pools.map(({ metadata }) => metadata.name),
+      node: node === undefined ? undefined : nodeFacts(node, pools),
+      binding: known,
+      isRevoked: binding?.spec.revoked === true,
+      holder:
+        binding === undefined
+          ? "holder"
+          : holderOfRequest(request, binding, () => requests.byIndex(joinIndexes.node, binding.metadata.name), now),
+      machines: [],
+      ...nameFacts(request, { name, binding, now }, caches),
+      ...hostFacts(request, { name, node, own: known?.addresses ?? [] }, caches),
+    },
+  };
+}
+
+/** Whether the name of a request may go to another one, which was approved by hand and comes later in the queue. */
+export const awaitsApprovalByHand = (
+  request: CertificateSigningRequest,
+  { byHand }: Pick<JoinMemory, "byHand">,
+  { caches }: Pick<Context, "caches">,
+): boolean =>
+  poolOfRequester(request) !== undefined &&
+  caches
+    .of(kubernetes.CertificateSigningRequest)
+    .byIndex(joinIndexes.node, nodeOfRequest(request) ?? "")
+    .some((other) => isByHand(other) && !byHand.has(other.metadata.name));
+
+/** A released name is free, unless the machine of its key has registered by it again. */
+function bindingFacts({ spec }: NodeBinding, node: Node | undefined, now: number): NameBinding | undefined {
+  const isGood = Date.parse(spec.expiresAt) > now;
+  if (spec.revoked === true || (spec.releasedAt !== undefined && (node === undefined || !isGood))) return undefined;
+  return { pool: spec.pool, publicKey: spec.publicKey, isGood, addresses: spec.addresses ?? [] };
+}
+
+function nodeFacts(node: Node, pools: readonly MachineConfigPool[]): NodeOfName {
+  const membership = poolOfNode(node, pools);
+  const ready = conditionOf(node.status?.conditions, "Ready")?.status;
+  return {
+    pool: membership.verdict === "member" ? membership.pool : undefined,
+    // A kubelet that is unavailable now was heard from before.
+    inService:
+      ready === "True" || ready === "Unknown" || node.metadata.annotations?.[annotations.currentConfig] !== undefined,
+  };
+}
+
+/** To whom the name goes by places, tokens and the binding of the name. */
+function nameFacts(
+  request: CertificateSigningRequest,
+  { name, binding, now }: Pick<JoinQuestion, "name" | "binding" | "now">,
+  caches: Caches,
+): Pick<CsrFacts, "publicKey" | "place" | "heldFor" | "former"> {
+  const places = caches.of(JoinPlace);
+  const credential = credentialIn(request.spec.extra);
+  const question: JoinQuestion = {
+    name,
+    pool: poolOfRequester(request) ?? "",
+    publicKey: readRequest(request)?.publicKey ?? "",
+    credential,
+    places: credential === undefined ? [] : places.byIndex(joinIndexes.credential, credential),
+    tokens: caches.of(ProvisioningToken).list(),
+    binding,
+    now,
+  };
+  const { pool, publicKey } = question;
+  const place = placeOf(question);
+  const joined = caches
+    .of(MachineConfigPool)
+    .list()
+    .find(({ metadata }) => metadata.name === pool);
+  return {
+    publicKey,
+    place,
+    heldFor: heldFor(
+      { ...question, places: places.byIndex(joinIndexes.held, name) },
+      place.verdict === "free" && place.isHeld,
+    ),
+    former: makesControlPlane(joined) ? formerMachine(binding, pool, now) : undefined,
+  };
+}
+
+const noForeignHosts: ForeignHosts = { others: [], claimed: [], contested: [] };
+
+/** To whom the requested names and addresses belong. */
+function hostFacts(
+  request: CertificateSigningRequest,
+  { name, node, own }: { readonly name: string; readonly node: Node | undefined; readonly own: readonly string[] },
+  caches: Caches,
+): Pick<CsrFacts, "shortForms"> & ForeignHosts {
+  const { dnsNames = [], ipAddresses = [] } = readRequest(request)?.asked.asked ?? {};
+  const asked = [...dnsNames, ...ipAddresses];
+  if (asked.length > mostNames) return { shortForms: [], ...noForeignHosts };
+  const foreign =
+    asked.length === 0 ? noForeignHosts : foreignHosts(name, asked, addressOwners(caches, node, { own, asked }));
+  return { shortForms: shortForms([name, ...dnsNames], caches), ...foreign };
+}
+
+function shortForms(names: readonly string[], caches: Caches): readonly ShortForm[] {
+  if (!names.some((name) => name.includes("."))) return [];
+  const services = caches.of(kubernetes.Service).list();
+  return shortFormsIn(names, {
+    namespaces: new Set(
+      caches
+        .of(kubernetes.Namespace)
+        .list()
+        .map(({ metadata }) => metadata.name),
+    ),
+    services: new Set(services.map(({ metadata }) => `${metadata.namespace}/${metadata.name}`)),
+  });
+}
+
+function addressOwners(
+  caches: Caches,
+  node: Node | undefined,
+  { own, asked }: { readonly own: readonly string[]; readonly asked: readonly string[] },
+): AddressOwners {
+  return {
+    own,
+    nodes: caches.of(kubernetes.Node).list().map(ownedBy),
+    bindings: caches
+      .of(NodeBinding)
+      .list()
+      .filter(({ spec }) => !isReleased(spec)),
+    ...protectedHosts(
+      {
+        services: caches.of(kubernetes.Service).list(),
+        // A small cluster's API server is reached by the name of its control-plane machine. Kubelets cannot set that label.
+        apiServer:
+          node !== undefined && isControlPlane(node)
+            ? []
+            : apiServerHosts(caches.of(ControllerConfig).get(objects.controllerConfig)),
+      },
+      asked,
+    ),
+  };
+}
+
+/** Names and addresses of Nodes, read once: every request is compared with those of all. One that changes is another object. */
+const ownedHosts = new WeakMap<Node, AddressOwners["nodes"][number]>();
+
+function ownedBy(node: Node): AddressOwners["nodes"][number] {
+  const known = ownedHosts.get(node);
+  if (known !== undefined) return known;
+  const { metadata, status: { addresses = [] } = {} } = node;
+  const hosts = { name: metadata.name, addresses: addresses.map(({ address }) => canonicalHost(address)) };
+  ownedHosts.set(node, hosts);
+  return hosts;
+}

@@ -1,0 +1,160 @@
+import type { CertificateSigningRequest } from "../../api/foreign/kubernetes.ts";
+import { signers } from "../../api/names.ts";
+import { conditionOf } from "../../api/schema/object.ts";
+import { withCertificate } from "./certificate-holder.ts";
+import type { JoinDecision, RequestFacts, JoinView, RequestMemory } from "./join-decision.ts";
+import { type CsrVerdict, judgeCsr } from "./judge-csr.ts";
+import { kubeletRequestProblem } from "./kubelet-request.ts";
+import { isApproved, isByHand, isOfBoundMachine, isOpen, issuedIn } from "./node-request.ts";
+
+/** The queue comes to a request that was approved by hand within this time. */
+const byHandSeconds = 1;
+
+const rest = (because: string): JoinDecision => ({ do: "rest", because });
+
+/**
+ * Decides what a pass over a certificate request does next. An open request is judged when its requester has a turn; before
+ * a client certificate is approved, the place of the machine is spent and the name is bound. After an approval the
+ * certificate is recorded, and an approval by hand binds the name as well. A case that looks up or prepares something is
+ * followed by another decision on the updated view.
+ */
+export function decideJoin(view: JoinView, memory: RequestMemory): JoinDecision {
+  const { request } = view;
+  if (request === undefined) return rest("there is no such request any more");
+  if (request.metadata.deletionTimestamp !== undefined) return rest("the request is being deleted");
+  if (isApproved(request)) return decideApproved(view, memory, request);
+  return isOpen(request) ? decideOpen(view, memory, request) : rest("the request was denied, or it failed");
+}
+
+function decideOpen(view: JoinView, memory: RequestMemory, request: CertificateSigningRequest): JoinDecision {
+  const { turn, awaitsApprovalByHand, facts } = view;
+  if (turn === undefined)
+    return { do: "takeTurn", because: "the requests of one requester are judged at a bounded rate" };
+  if (turn.verdict === "abandoned") return rest("its requester waits for newer requests only");
+  if (turn.verdict === "later")
+    return { do: "rest", because: "its requester has used its turns", seconds: turn.afterSeconds };
+  if (awaitsApprovalByHand === undefined) return { do: "findApprovals", because: "the request has a turn" };
+  if (awaitsApprovalByHand)
+    return {
+      do: "rest",
+      because: "its name may go to another request, which was approved by hand",
+      seconds: byHandSeconds,
+    };
+  if (facts === undefined) return { do: "readFacts", because: "no other request comes first" };
+  return decideVerdict(view, memory, { request, facts });
+}
+
+interface ObservedRequest {
+  readonly request: CertificateSigningRequest;
+  readonly facts: RequestFacts;
+}
+
+function decideVerdict(view: JoinView, { reported }: RequestMemory, { request, facts }: ObservedRequest): JoinDecision {
+  const { machines = facts.csr.machines } = view;
+  const verdict = judgeCsr({ ...facts.csr, machines });
+  switch (verdict.verdict) {
+    case "leave":
+      return rest("the suite does not decide requests like this one");
+    case "deny":
+      return { do: "deny", because: verdict.message, reason: verdict.reason, request };
+    case "approve":
+      return decideApproval(view, verdict, { request, facts });
+    case "wait":
+      if (verdict.reason === "AddressUnknown" && view.machines === undefined)
+        return {
+          do: "listMachines",
+          because: "the machine API may know the address",
+          node: facts.name,
+        };
+      return {
+        do: "wait",
+        because: verdict.message,
+        reason: verdict.reason,
+        request,
+        isNews: reported !== verdict.message,
+      };
+  }
+}
+
+function decideApproval(
+  view: JoinView,
+  { reason, message }: Exclude<CsrVerdict, { readonly verdict: "leave" }>,
+  observed: ObservedRequest,
+): JoinDecision {
+  const { request } = observed;
+  const isClient = request.spec.signerName === signers.kubeletClient;
+  const binds = isClient ? decideBinding(view, observed) : undefined;
+  return binds ?? { do: "approve", because: message, reason, request };
+}
+
+/**
+ * The place is spent before the name is bound, and the name is bound before the request is approved: a process that ends in
+ * between goes on from there. `undefined`: both are done.
+ */
+function decideBinding(view: JoinView, { request, facts }: ObservedRequest): JoinDecision | undefined {
+  const { place, publicKey } = facts.csr;
+  if (place.verdict === "free" && place.place.status?.machine === undefined && view.isPlaceSpent !== true)
+    return {
+      do: "spendPlace",
+      because: "a place that has a machine lets in no other one",
+      place: place.place,
+      machine: facts.name,
+      publicKey,
+    };
+  if (view.isBound !== true) return { do: "bindName", because: "a bound name goes to no other key", request, facts };
+  return undefined;
+}
+
+/**
+ * What follows an approval: the record of the certificate. An administrator who approves the request of a joining machine
+ * by hand admits it as if its configuration did, so that its name is bound as well.
+ */
+function decideApproved(view: JoinView, memory: RequestMemory, request: CertificateSigningRequest): JoinDecision {
+  if (!isByHand(request) || memory.isAdmittedByHand) return decideRecord(view, memory, request);
+  const { facts } = view;
+  if (facts === undefined) return { do: "readFacts", because: "the request was approved by hand" };
+  const isBinding = bindsByHand(request, facts);
+  const binds = isBinding ? decideBinding(view, { request, facts }) : undefined;
+  const because = isBinding
+    ? "the name that was approved by hand is bound"
+    : "the approval by hand gives the name to no key";
+  return binds ?? { do: "noteAdmission", because };
+}
+
+/**
+ * Whether an approval by hand gives a name to its key: the name is free, and was so when the request was made. Requests are kept
+ * for an hour, and one of a former machine says nothing about the next one of its name. A Node that was there before the
+ * approval is not that of the machine.
+ */
+function bindsByHand(request: CertificateSigningRequest, { csr, binding, nodeCreatedAt }: RequestFacts): boolean {
+  const at = request.metadata.creationTimestamp ?? "";
+  if (csr.request === undefined || kubeletRequestProblem(csr.request) !== undefined) return false;
+  const approvedAt = conditionOf(request.status?.conditions, "Approved")?.lastTransitionTime ?? at;
+  if (nodeCreatedAt !== undefined && nodeCreatedAt < approvedAt) return false;
+  if (binding === undefined) return true;
+  const { publicKey, releasedAt, expiresAt } = binding.spec;
+  const freeAt = releasedAt ?? expiresAt;
+  return publicKey !== csr.publicKey && csr.binding?.isGood !== true && Date.parse(freeAt) < Date.parse(at);
+}
+
+/**
+ * A certificate that was issued for a key of the machine that has a name is recorded once: a binding lists the last ones, and
+ * a node that had many would have the older ones recorded again and again. The request that holds it is removed after an hour.
+ */
+function decideRecord(
+  { binding }: JoinView,
+  { recordedIn }: RequestMemory,
+  request: CertificateSigningRequest,
+): JoinDecision {
+  if (binding === undefined) return rest("its name is bound to no key");
+  const issued = issuedIn(request);
+  if (issued === undefined) return rest("no certificate was issued yet");
+  if (!isOfBoundMachine(request, binding)) return rest("it is no request of the machine that has the name");
+  if (recordedIn === (binding.metadata.uid ?? "")) return rest("its certificate is recorded");
+  return {
+    do: "recordCertificate",
+    because: "a binding lists the certificates of its machine",
+    binding,
+    changes: withCertificate(binding.spec, issued),
+  };
+}
