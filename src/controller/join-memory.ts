@@ -4,7 +4,7 @@ import type { RequestMemory } from "../core/join/join-decision.ts";
 import type { Context } from "../kube/controller.ts";
 import { RequestBudget } from "./request-budget.ts";
 
-/** What the approver remembers between passes. */
+/** The approver's memory between passes. */
 export interface JoinMemory {
   /** Request → the last report about it while it waits. */
   readonly reported: Map<string, string>;
@@ -28,7 +28,7 @@ export const emptyMemory = (): JoinMemory => ({
   budget: new RequestBudget(),
 });
 
-/** What is remembered of one request. */
+/** The approver's memory of one request. */
 export const memoryOf = (request: string, { reported, recorded, byHand }: JoinMemory): RequestMemory => ({
   reported: reported.get(request),
   recordedIn: recorded.get(request),

@@ -33,7 +33,7 @@ export const joinIndexes = {
   sentWith: "sentWith",
 } as const;
 
-/** What leads to a pass over certificate requests. */
+/** The watches that lead to a pass over certificate requests. */
 export const joinWatches = ({ bound, budget }: JoinMemory): readonly [Watch, ...Watch[]] => [
   watchRequests(budget),
   watching<Node>({

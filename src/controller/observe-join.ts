@@ -31,7 +31,7 @@ import type { Caches, Context } from "../kube/controller.ts";
 import { type JoinMemory, bindingOf } from "./join-memory.ts";
 import { joinIndexes } from "./join-watches.ts";
 
-/** What the pass has found out, and the binding of the name as it is known now. */
+/** The findings of the pass, and the binding of the name as it is known now. */
 export function observeJoin(pass: JoinPass, memory: JoinMemory, context: Context): JoinView {
   const name = pass.request === undefined ? undefined : nodeOfRequest(pass.request);
   return { ...pass, binding: bindingOf(name ?? "", memory, context) };

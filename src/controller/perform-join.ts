@@ -22,7 +22,7 @@ const againSeconds = 1;
 /** How long one list of Machines is used. */
 const machinesMs = 5000;
 
-/** What one pass over a certificate request acts with. */
+/** The means of one pass over a certificate request. */
 export interface JoinActs {
   /** Name of the request. */
   readonly name: string;

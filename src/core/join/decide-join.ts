@@ -106,7 +106,7 @@ function decideBinding(view: JoinView, { request, facts }: ObservedRequest): Joi
 }
 
 /**
- * What follows an approval: the record of the certificate. An administrator who approves the request of a joining machine
+ * The record of the certificate follows an approval. An administrator who approves the request of a joining machine
  * by hand admits it as if its configuration did, so that its name is bound as well.
  */
 function decideApproved(view: JoinView, memory: RequestMemory, request: CertificateSigningRequest): JoinDecision {

@@ -54,20 +54,20 @@ export function boundSpec(
 
 type OtherFields = Omit<NodeBinding["spec"], "publicKey" | "expiresAt">;
 
-/** What stays when the machine that has the name requests its next certificate. */
+/** The fields that stay when the machine that has the name requests its next certificate. */
 function keptSpec({ releasedAt, lastPool, ...rest }: NodeBinding["spec"], isNode: boolean): OtherFields {
   return {
     ...rest,
     ...defined({
       // A machine that joins by the account of its pool again is no longer one whose Node is missing.
       releasedAt: isNode ? releasedAt : undefined,
-      // What the pool of its deleted Node was says nothing of its next one.
+      // The pool of its deleted Node says nothing of its next one.
       lastPool: releasedAt !== undefined && !isNode ? undefined : lastPool,
     }),
   };
 }
 
-/** What is noted of a machine that takes the name. */
+/** The record of a machine that takes the name. */
 function joinedSpec(
   request: CertificateSigningRequest,
   { csr, binding, name }: Pick<RequestFacts, "csr" | "binding" | "name">,
@@ -85,6 +85,6 @@ function joinedSpec(
   };
 }
 
-/** What a machine may serve under: where it fetched its configuration from, and what its token says. */
+/** Addresses that a machine may serve under: where it fetched its configuration from, and those of its token. */
 const hostsOf = ({ place, isHeld }: Extract<PlaceOfRequest, { readonly verdict: "free" }>, name: string) =>
   [...(isHeld ? [name] : []), ...(place.spec.addresses ?? [])].slice(0, maxMachineAddresses);

@@ -11,7 +11,7 @@ export type BudgetVerdict =
   | { readonly verdict: "abandoned" }
   | { readonly verdict: "later"; readonly afterSeconds: number };
 
-/** What decides about one request, as the caches showed it at one time. */
+/** The facts that decide about one request, as the caches showed them at one time. */
 export interface RequestFacts {
   /** The node that the request is about; empty: it names none. */
   readonly name: string;
@@ -22,7 +22,7 @@ export interface RequestFacts {
   readonly nodeCreatedAt: string | undefined;
 }
 
-/** What this pass has found out and done. */
+/** The findings and acts of this pass. */
 export interface JoinPass {
   /** As the watch showed it when the pass began; absent: there is none. */
   readonly request: CertificateSigningRequest | undefined;
@@ -44,7 +44,7 @@ export interface JoinView extends JoinPass {
   readonly binding: NodeBinding | undefined;
 }
 
-/** What the process remembers of a request between passes; a restart costs one more report. */
+/** The memory of a request between passes; a restart costs one more report. */
 export interface RequestMemory {
   /** Why it was last reported as waiting. */
   readonly reported: string | undefined;
@@ -54,7 +54,7 @@ export interface RequestMemory {
   readonly recordedIn: string | undefined;
 }
 
-/** What a pass over a request does next, each with its reason for people. */
+/** The next act of a pass over a request, each with its reason for people. */
 export type JoinDecision = { readonly because: string } & (JoinLookup | JoinPreparation | JoinEnd);
 
 /** Parts that the view lacks: they are looked up, and the pass decides again. */

@@ -189,7 +189,7 @@ export class Kubelet {
     if (pod?.metadata.uid !== this.#rejected.get(key)) this.#rejected.delete(key);
     for (const [uid, worker] of this.#workers)
       if (pod?.metadata.uid !== uid && worker.key === key) void this.#end(uid, worker, "unreported");
-    // What is gone already has no time left: its author deleted it by force.
+    // A pod that is gone already has no time left: its author deleted it by force.
     for (const [uid, { worker }] of this.#terminating)
       if (pod?.metadata.uid !== uid && worker.key === key) void worker.stop(0);
     if (pod === undefined) return;

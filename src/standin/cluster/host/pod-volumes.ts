@@ -116,7 +116,7 @@ class KeyedObject {
 type KeyedKind = "ConfigMap" | "Secret";
 
 /**
- * What the volumes of one pod name. However often they do, each object is read once in a pass, and counts with all of its
+ * The objects that the volumes of one pod name. However often they do, each object is read once in a pass, and counts with all of its
  * keys: a pod may ask for few of them, or for some that are not there.
  */
 class NamedObjects {
