@@ -168,7 +168,7 @@ export const machineRows: readonly Row[] = [
         },
       }));
       await degraded(harness, { files: { ...one.files, "/etc/reload": "two" } });
-      return state(harness, ["Read the service's log on the machine (journalctl -u NAME)", takeBack], async () => {
+      return state(harness, ["read the service's log on the machine (journalctl -u NAME)", takeBack], async () => {
         // What the log says is corrected on the machine: the daemon tries again by itself.
         breaks = false;
         await harness.untilDone("rendered-2");

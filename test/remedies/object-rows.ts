@@ -350,7 +350,7 @@ export const objectTexts: readonly TextRow[] = [
     reasons: ["kind/MachineStateChapter"],
     title: "a chapter that failed",
     explain: () => explainChapter(chapter({ state: "Closed", outcome: "Failed", reason: "ServiceFailed" }), now),
-    says: ["Read the service's log on the machine", "mco explain node/w9"],
+    says: ["read the service's log on the machine", "mco explain node/w9"],
   },
   {
     reasons: ["kind/MachineStateChapter"],
