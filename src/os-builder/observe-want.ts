@@ -26,7 +26,7 @@ import { sha256Hex } from "../core/build/build-key.ts";
 import { type OwnerIds, contentProblems, ownerNamesOf } from "../core/config/image-content.ts";
 import { mergedAuth } from "../core/images/registry-access.ts";
 import { parseImageReference, repositoryOf } from "../core/images/image-reference.ts";
-import { acceptsAnything, withKnownKeys } from "../core/images/signature-policy.ts";
+import { acceptsAnything, mostKeyCharacters, withKnownKeys } from "../core/images/signature-policy.ts";
 import { type NodeConfig, type ContentMode, textToParse } from "../core/config/node-config.ts";
 import type { Caches } from "../kube/controller.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -417,10 +417,23 @@ function isTakenByDigest(image: string, policy: string | undefined): boolean {
   );
 }
 
+/** By configuration: each pass asks several times. */
+const policies = new WeakMap<NodeConfig, { readonly text: string | undefined }>();
+
 /** The signature policy of a configuration, with the keys that the configuration brings. */
 export function policyIn(content: NodeConfig): string | undefined {
-  const text = textToParse(content, "/etc/containers/policy.json");
-  return text === undefined ? undefined : withKnownKeys(text, (path) => textToParse(content, path));
+  const known = policies.get(content);
+  if (known !== undefined) return known.text;
+  const policy = textToParse(content, "/etc/containers/policy.json");
+  const text = policy === undefined ? undefined : withKnownKeys(policy, (path) => keyIn(content, path));
+  policies.set(content, { text });
+  return text;
+}
+
+/** Contents that are too large for a key are not decoded. */
+function keyIn(content: NodeConfig, path: string): string | undefined {
+  const entry = content.entries.get(path);
+  return entry?.kind === "file" && entry.sizeBytes <= mostKeyCharacters ? textToParse(content, path) : undefined;
 }
 
 /** Which MachineConfig of a pool brings a path, the last one that does. */

@@ -195,7 +195,7 @@ describe("images of registries", () => {
   test("a parent that the policy rejects is not used", async () => {
     const { at, digest } = await withParent();
     const parent = `${at.host}/os/base@${digest}`;
-    const verifier = async () => () => "invalid" as const;
+    const verifier = async () => async () => "invalid" as const;
     await expect(
       storeWith({ policy: '{"default":[{"type":"reject"}]}', verifier }).store.parentOf(parent, never),
     ).rejects.toMatchObject({ code: "MCO_IMAGE_REFUSED" });
@@ -205,7 +205,7 @@ describe("images of registries", () => {
   test("a policy judges also what is named by its digest, before anything is made of it [registry-store-policy-1]", async () => {
     const { at, digest } = await withParent();
     const image = `${at.host}/os/base@${digest}`;
-    const verifier = async () => () => "invalid" as const;
+    const verifier = async () => async () => "invalid" as const;
     await expect(
       storeWith({ policy: '{"default":[{"type":"reject"}]}', verifier }).store.resolve(image, never),
     ).rejects.toMatchObject({ code: "MCO_IMAGE_REFUSED" });
@@ -215,7 +215,7 @@ describe("images of registries", () => {
   test("what is named by its digest needs no registry where the policy accepts whatever has its name [registry-store-policy-2]", async () => {
     const { at, digest } = await withParent();
     const image = `${at.host}/os/base@${digest}`;
-    const verifier = async () => () => "invalid" as const;
+    const verifier = async () => async () => "invalid" as const;
     const { store } = storeWith({ policy: acceptAnything, verifier });
     expect(await store.resolve(image, never)).toBe(image);
     expect(at.seen).toEqual([]);

@@ -370,7 +370,11 @@ async function admit(
 ): Promise<void> {
   const keys = keysToVerify(policy, reference);
   const found = repository === undefined ? [] : await findSignatures(client, repository, digests, signal);
-  const verdict = judgeImage(policy, { reference, digests }, found, await verifier(keys));
+  const verify = await verifier(keys);
+  const verdict = await judgeImage(policy, { reference, digests }, found, (key, signature) => {
+    signal.throwIfAborted();
+    return verify(key, signature);
+  });
   if (verdict.verdict === "refused")
     throw new McoError("MCO_IMAGE_REFUSED", {
       image: printImageReference(reference),

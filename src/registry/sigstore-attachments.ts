@@ -7,21 +7,21 @@ import { type RegistryClient, type Repository, digestOf } from "./registry-clien
 const payloadType = "application/vnd.dev.cosign.simplesigning.v1+json";
 const signatureAnnotation = "dev.cosignproject.cosign/signature";
 
-/** The most signatures that are read of an image. */
+/** The most signatures that are read of one manifest. */
 const maxSignatures = 64;
 const maxPayloadBytes = 64 * 1024;
 
 /** The tag under which the signatures of a manifest lie. */
 export const signatureTag = (digest: string): string => `${digest.replace(":", "-")}.sig`;
 
-/** The signatures beside an image in its repository. None of them is verified yet. */
+/** The signatures beside an image in its repository, each once. None of them is verified yet. */
 export async function findSignatures(
   client: RegistryClient,
   repository: Repository,
   digests: readonly string[],
   signal: AbortSignal,
 ): Promise<readonly FoundSignature[]> {
-  const found: FoundSignature[] = [];
+  const found = new Map<string, FoundSignature>();
   for (const digest of digests) {
     const sent = await ifThere(client.manifest(repository, signatureTag(digest), signal));
     if (sent === undefined) continue;
@@ -29,11 +29,13 @@ export async function findSignatures(
     for (const layer of manifest.kind === "image" ? manifest.layers.slice(0, maxSignatures) : []) {
       const signature = layer.annotations[signatureAnnotation];
       if (layer.mediaType !== payloadType || signature === undefined || layer.sizeBytes > maxPayloadBytes) continue;
+      const key = `${layer.digest} ${signature}`;
+      if (found.has(key)) continue;
       const payload = await readBlob(client, repository, layer.digest, layer.sizeBytes, signal);
-      found.push({ payload, signature: Buffer.from(signature, "base64") });
+      found.set(key, { payload, signature: Buffer.from(signature, "base64") });
     }
   }
-  return found;
+  return [...found.values()];
 }
 
 async function ifThere<T>(work: Promise<T>): Promise<T | undefined> {

@@ -45,7 +45,32 @@ test.for([
 
 test("a key that is not there is named", async () => {
   const key = { path: "/etc/pki/os.pub" };
-  expect((await signatureVerifier([key], async () => undefined))(key, { payload, signature: payload })).toEqual({
+  const verify = await signatureVerifier([key], async () => undefined);
+  expect(await verify(key, { payload, signature: payload })).toEqual({
     unusable: "the key /etc/pki/os.pub cannot be read",
   });
+});
+
+test("verifying lets other work of the process go on, and each key is read once [verify-signature-1]", async () => {
+  const { publicKey, privateKey } = generateKeyPairSync("ec", { namedCurve: "P-384" });
+  const signature = sign("sha256", payload, privateKey);
+  const key = { path: "/etc/pki/os.pub" };
+  let reads = 0;
+  const verify = await signatureVerifier([key, key], async () => {
+    reads += 1;
+    return pem(publicKey);
+  });
+  let turns = 0;
+  const turn = (): void => {
+    turns += 1;
+    timer = setImmediate(turn);
+  };
+  let timer = setImmediate(turn);
+  try {
+    for (let i = 0; i < 50; i++) expect(await verify(key, { payload, signature })).toBe("valid");
+  } finally {
+    clearImmediate(timer);
+  }
+  expect(turns).toBeGreaterThan(20);
+  expect(reads).toBe(1);
 });

@@ -5,6 +5,7 @@ import { annotations } from "../../api/names.ts";
 import type { ContainerfileReading } from "./build-containerfile.ts";
 import { readContainerfile } from "./build-containerfile.ts";
 import { parseImageReference, repositoryOf } from "../images/image-reference.ts";
+import { clipText } from "../text/clip-text.ts";
 import { needsOfVerification } from "../images/signature-policy.ts";
 import { type OptInSource, machineOSConfigOf, optInOf } from "../config/opt-in.ts";
 import { supportedExtensions } from "../config/validate-machine-config.ts";
@@ -462,6 +463,9 @@ function baseProblems(facts: InputFacts): readonly InputProblem[] {
   return [...problems, ...signatureProblems(facts)];
 }
 
+/** Files of keys that are named of an image. */
+const mostMissingKeys = 20;
+
 /** What a build would need to verify its images as the machines do, and does not have. */
 function signatureProblems({
   policy,
@@ -481,12 +485,14 @@ function signatureProblems({
     const { paths, unsupported, exact } = needsOfVerification(policy, read.reference);
     const demand = `/etc/containers/policy.json demands of ${field} ${image}`;
     return [
-      ...paths.map((path) =>
-        error(
-          "SignatureKeyMissing",
-          `/etc/containers/policy.json has ${field} ${image} verified with ${path}, which the configuration does not bring, so that a build cannot verify it; bring the file with a MachineConfig of the pool, or write the key into the policy as keyData`,
+      ...paths
+        .slice(0, mostMissingKeys)
+        .map((path) =>
+          error(
+            "SignatureKeyMissing",
+            `/etc/containers/policy.json has ${field} ${image} verified with ${clipText(path, 256)}, and the configuration does not bring all keys of that requirement, or more than is read (16 Ki characters of a key, 1 Mi of all that the policy names), so that a build cannot verify it; bring the file with a MachineConfig of the pool, or write the key into the policy as keyData`,
+          ),
         ),
-      ),
       ...unsupported.map((requirement) =>
         error(
           "SignatureUnverifiable",

@@ -48,7 +48,7 @@ const judge = (requirements: readonly unknown[], image: string, found: readonly 
     policy({ default: requirements }),
     { reference: reference(image), digests: [digest] },
     found,
-    (key, { signature }) => {
+    async (key, { signature }) => {
       if (!("path" in key)) return "invalid";
       return key.path === "missing"
         ? { unusable: "the key missing cannot be read" }
@@ -176,7 +176,7 @@ describe("judgeImage", () => {
     },
   ] as const)(
     "$title: $wanted",
-    ({
+    async ({
       requirements,
       found,
       wanted,
@@ -185,10 +185,56 @@ describe("judgeImage", () => {
       found?: readonly FoundSignature[];
       wanted: string;
     }) => {
-      const verdict = judge(requirements, `quay.io/os/a@${digest}`, found);
+      const verdict = await judge(requirements, `quay.io/os/a@${digest}`, found);
       expect(verdict.verdict === "accepted" ? "accepted" : verdict.requirement).toBe(wanted);
     },
   );
+
+  describe("checks of signatures with keys", () => {
+    const checked = async (keyPaths: readonly string[], found: readonly FoundSignature[]) => {
+      let checks = 0;
+      const verdict = await judgeImage(
+        policy({ default: [by(undefined, { keyPaths })] }),
+        { reference: reference("quay.io/os/a:7"), digests: [digest] },
+        found,
+        async (key, { signature }) => {
+          checks += 1;
+          return "path" in key && key.path === new TextDecoder().decode(signature) ? "valid" : "invalid";
+        },
+      );
+      return { verdict, checks };
+    };
+    const signatures = (count: number, key = "k1") =>
+      Array.from({ length: count }, () => signed(payload("quay.io/os/a:7"), key));
+
+    test("end with the first signature that holds, and equal keys are one [signature-policy-checks-1]", async () => {
+      expect(await checked(["k1", "k2", "k3"], signatures(64))).toMatchObject({
+        verdict: { verdict: "accepted" },
+        checks: 1,
+      });
+      const same = Array.from({ length: 5000 }, () => "k0");
+      expect(await checked([...same, "k1"], signatures(64))).toMatchObject({
+        verdict: { verdict: "accepted" },
+        checks: 2,
+      });
+      expect(await checked(same, signatures(64))).toMatchObject({ verdict: { verdict: "refused" }, checks: 64 });
+    });
+
+    test("are a thousand for an image at most, which is refused beyond [signature-policy-checks-2]", async () => {
+      const keys = Array.from({ length: 5000 }, (_, i) => `other-${i}`);
+      expect(await checked(keys, signatures(64))).toMatchObject({
+        verdict: {
+          verdict: "refused",
+          problem: expect.stringContaining("64 signatures and the scope 5000 keys") as string,
+        },
+        checks: 1024,
+      });
+      expect(await checked([...keys.slice(0, 7), "k1"], [...signatures(127, "x"), ...signatures(1)])).toMatchObject({
+        verdict: { verdict: "accepted" },
+        checks: 1024,
+      });
+    });
+  });
 
   const byDigest = `quay.io/os/a@${digest}`;
   test.for([
@@ -229,10 +275,11 @@ describe("judgeImage", () => {
       "vendor.io/b:4",
       false,
     ],
-  ] as const)("%j of %s accepts %s: %s", ([identity, image, name, accepted]) => {
-    expect(
-      judge([by(typeof identity === "string" ? { type: identity } : identity)], image, [signed(payload(name))]).verdict,
-    ).toBe(accepted ? "accepted" : "refused");
+  ] as const)("%j of %s accepts %s: %s", async ([identity, image, name, accepted]) => {
+    const requirement = by(typeof identity === "string" ? { type: identity } : identity);
+    expect((await judge([requirement], image, [signed(payload(name))])).verdict).toBe(
+      accepted ? "accepted" : "refused",
+    );
   });
 });
 
@@ -351,7 +398,7 @@ describe("parseSignaturePolicy", () => {
     ).toMatchObject([{ keys: [{ pem: "PEM ä" }] }]);
   });
 
-  test("what does not apply may be of any known kind", () => {
+  test("what does not apply may be of any known kind", async () => {
     const mixed = policy({
       default: [{ type: "insecureAcceptAnything" }],
       transports: {
@@ -362,17 +409,14 @@ describe("parseSignaturePolicy", () => {
         },
       },
     });
-    expect(
-      judgeImage(mixed, { reference: reference("quay.io/a"), digests: [digest] }, [], () => "invalid").verdict,
-    ).toBe("accepted");
-    expect(
-      judgeImage(
-        mixed,
-        { reference: reference("registry.access.redhat.com/a"), digests: [digest] },
-        [],
-        () => "invalid",
-      ),
-    ).toMatchObject({ verdict: "refused", requirement: "signedBy", scope: "registry.access.redhat.com" });
+    const unsigned = (image: string) =>
+      judgeImage(mixed, { reference: reference(image), digests: [digest] }, [], async () => "invalid");
+    expect((await unsigned("quay.io/a")).verdict).toBe("accepted");
+    expect(await unsigned("registry.access.redhat.com/a")).toMatchObject({
+      verdict: "refused",
+      requirement: "signedBy",
+      scope: "registry.access.redhat.com",
+    });
   });
 });
 
@@ -416,6 +460,27 @@ describe("the keys of a policy, away from the machine that it is for", () => {
         },
       },
     });
+  });
+
+  test("each file is read once, however often the policy names it, and what is no key stays out of the text [signature-policy-keys-5]", () => {
+    const paths = Array.from({ length: 2000 }, () => "/k");
+    const read: string[] = [];
+    const knownOf = (keyPaths: readonly string[], size: number) =>
+      withKnownKeys(JSON.stringify({ default: [{ type: "sigstoreSigned", keyPaths }] }), (path) => {
+        read.push(path);
+        return "k".repeat(size);
+      });
+    expect(keysIn(knownOf(paths, 300)).length).toBe(2000);
+    expect(read).toEqual(["/k"]);
+    for (const [named, size] of [
+      [["/k", "/k"], 1_500_000],
+      [["/k"], 16 * 1024 + 1],
+      [paths, 16 * 1024],
+    ] as const) {
+      const text = knownOf(named, size);
+      expect(text.length).toBeLessThan(20_000);
+      expect(needsOfVerification(text, image).paths).toEqual(["/k"]);
+    }
   });
 
   test("a key that it does not bring is named for the images that need it [signature-policy-keys-2]", () => {

@@ -42,7 +42,16 @@ export type KeyVerdict = "valid" | "invalid" | { readonly unusable: string };
 /**
  * Checks whether the key made the signature; `unusable`: the key is missing or of an unsupported kind.
  */
-export type VerifySignature = (key: SignatureKey, found: FoundSignature) => KeyVerdict;
+export type VerifySignature = (key: SignatureKey, found: FoundSignature) => Promise<KeyVerdict>;
+
+/** Characters of a public key; the largest RSA key that is usable has three thousand. */
+export const mostKeyCharacters = 16 * 1024;
+
+/** Characters of all keys that a policy names by path, each as often as it names it. */
+const mostNamedKeyCharacters = 1024 * 1024;
+
+/** Checks of a signature with a key that one image may take. */
+const mostChecks = 1024;
 
 export type SignatureVerdict =
   | { readonly verdict: "accepted"; readonly scope: string; readonly because: string }
@@ -127,21 +136,32 @@ const keyFields = [
 
 /**
  * The text of a policy with the keys in it that it names by path, so that images are judged away from the machine as the
- * machine judges them. A requirement of which a key is not known stays as it is, and so does a text that is no policy.
+ * machine judges them. A requirement of which a key is not known stays as it is, and so does a text that is no policy. A text
+ * that is too large for a key is none, and so is what exceeds the limit of all keys together.
  *
- * @param fileOf text of a file that the machine is given.
+ * @param fileOf text of a file that the machine is given; it is asked once for each path.
  */
 export function withKnownKeys(text: string, fileOf: (path: string) => string | undefined): string {
   if (parseSignaturePolicy(text).verdict === "refused") return text;
+  const known = new Map<string, string | undefined>();
+  const keyAt = (file: string): string | undefined => {
+    if (!known.has(file)) {
+      const key = fileOf(file) ?? "";
+      known.set(file, key === "" || key.length > mostKeyCharacters ? undefined : base64OfText(key));
+    }
+    return known.get(file);
+  };
+  let left = mostNamedKeyCharacters;
   return JSON.stringify(JSON.parse(text), (_, value: unknown) => {
     if (!isRecord(value) || value["type"] !== "sigstoreSigned") return value;
     for (const { path, data } of keyFields) {
       const { [path]: named, ...others } = value;
       if (named === undefined) continue;
       const paths = (Array.isArray(named) ? named : [named]) as readonly string[];
-      const keys = paths.flatMap((each) => fileOf(each) ?? []).filter((key) => key !== "");
-      if (keys.length < paths.length) continue;
-      const encoded = keys.map(base64OfText);
+      const encoded = paths.flatMap((each) => keyAt(each) ?? []);
+      const size = encoded.reduce((sum, key) => sum + key.length, 0);
+      if (encoded.length < paths.length || size > left) continue;
+      left -= size;
       return { ...others, [data]: Array.isArray(named) ? encoded : encoded[0] };
     }
     return value;
@@ -176,17 +196,18 @@ export function needsOfVerification(text: string, reference: ImageReference): Ve
 
 /**
  * Decides whether an image may be used. Every requirement of its scope must hold; a signature holds when one of the
- * requirement's keys made it, over this image's manifest, for a name that the requirement's identity accepts.
+ * requirement's keys made it, over this image's manifest, for a name that the requirement's identity accepts. Checking ends
+ * with the first signature that holds, and an image that takes more than a thousand checks is refused.
  *
  * @param image `digests`: of the manifest, and of the index that led to it, if any: a signature over the
  * index covers every manifest that the index names by digest.
  */
-export function judgeImage(
+export async function judgeImage(
   policy: SignaturePolicy,
   image: { readonly reference: ImageReference; readonly digests: readonly string[] },
   found: readonly FoundSignature[],
   verify: VerifySignature,
-): SignatureVerdict {
+): Promise<SignatureVerdict> {
   const { scope, requirements } = requirementsFor(policy, image.reference);
   const refused = (requirement: string, problem: string): SignatureVerdict => ({
     verdict: "refused",
@@ -195,6 +216,7 @@ export function judgeImage(
     problem,
   });
   if (requirements.length === 0) return refused("none", "the scope has no requirement, and so accepts nothing");
+  const checks = { left: mostChecks };
   const reasons: string[] = [];
   for (const requirement of requirements) {
     switch (requirement.type) {
@@ -207,9 +229,8 @@ export function judgeImage(
         return refused(requirement.name, `${requirement.name} is not supported here`);
       case "sigstoreSigned": {
         if (found.length === 0) return refused(requirement.type, "the image carries no signature");
-        const problems = found.map((signature) => problemWith(signature, requirement, image, verify));
-        const good = problems.indexOf(undefined);
-        if (good < 0) return refused(requirement.type, `no signature holds: ${[...new Set(problems)].join("; ")}`);
+        const problem = await problemWithAll(found, requirement, image, { verify, checks });
+        if (problem !== undefined) return refused(requirement.type, problem);
         reasons.push("a signature holds");
         break;
       }
@@ -218,18 +239,54 @@ export function judgeImage(
   return { verdict: "accepted", scope, because: [...new Set(reasons)].join(", ") };
 }
 
-/** `undefined`: the signature holds. */
-function problemWith(
-  found: FoundSignature,
-  { keys, identity }: Extract<SignatureRequirement, { type: "sigstoreSigned" }>,
-  image: { readonly reference: ImageReference; readonly digests: readonly string[] },
-  verify: VerifySignature,
-): string | undefined {
-  const verdicts = keys.map((key) => verify(key, found));
-  if (!verdicts.includes("valid")) {
-    const unusable = verdicts.flatMap((verdict) => (typeof verdict === "object" ? [verdict.unusable] : []));
-    return unusable.length > 0 ? unusable.join(", ") : "it was not made with a key of the policy";
+type SigstoreSigned = Extract<SignatureRequirement, { type: "sigstoreSigned" }>;
+type JudgedImage = { readonly reference: ImageReference; readonly digests: readonly string[] };
+
+interface Checking {
+  readonly verify: VerifySignature;
+  /** Checks that the image may still take. */
+  readonly checks: { left: number };
+}
+
+/** `undefined`: one of the signatures holds. */
+async function problemWithAll(
+  found: readonly FoundSignature[],
+  requirement: SigstoreSigned,
+  image: JudgedImage,
+  checking: Checking,
+): Promise<string | undefined> {
+  const keys = [...new Map(requirement.keys.map((key) => [JSON.stringify(key), key])).values()];
+  const problems = new Set<string>();
+  for (const signature of found) {
+    const made = await madeBy(signature, keys, checking);
+    if (made === "tooMany")
+      return `it has ${found.length} signatures and the scope ${keys.length} keys: an image may take ${mostChecks} checks of a signature with a key`;
+    const problem = made === "valid" ? problemWith(signature, requirement, image) : made.invalid;
+    if (problem === undefined) return undefined;
+    problems.add(problem);
   }
+  return `no signature holds: ${[...problems].join("; ")}`;
+}
+
+/** Whether one of the keys made a signature. */
+async function madeBy(
+  found: FoundSignature,
+  keys: readonly SignatureKey[],
+  { verify, checks }: Checking,
+): Promise<"valid" | "tooMany" | { readonly invalid: string }> {
+  const unusable: string[] = [];
+  for (const key of keys) {
+    if (checks.left <= 0) return "tooMany";
+    checks.left -= 1;
+    const verdict = await verify(key, found);
+    if (verdict === "valid") return "valid";
+    if (typeof verdict === "object") unusable.push(verdict.unusable);
+  }
+  return { invalid: unusable.length > 0 ? unusable.join(", ") : "it was not made with a key of the policy" };
+}
+
+/** What is wrong with what one of the keys signed; `undefined`: the signature holds. */
+function problemWith(found: FoundSignature, { identity }: SigstoreSigned, image: JudgedImage): string | undefined {
   const signed = signedBy(found.payload);
   if (signed === undefined) return "the signed content is no simple signing text";
   if (!image.digests.includes(signed.digest)) return "it is a signature of another image";

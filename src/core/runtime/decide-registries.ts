@@ -11,7 +11,7 @@ import { clipText } from "../text/clip-text.ts";
 import { listText, shortList } from "../text/list-text.ts";
 import type { ObjectProblem } from "./merge-mirrors.ts";
 import { mirrorWarnings } from "./mirror-warnings.ts";
-import { policiesInForce } from "./policies-in-force.ts";
+import { type InForceReading, policiesInForce } from "./policies-in-force.ts";
 import type { RegistriesBase } from "./registries-base.ts";
 import { isFileOfRegistries } from "./registries-causes.ts";
 import {
@@ -78,7 +78,9 @@ export function decideRegistries(view: RegistriesView): RegistriesDecision {
   const { pool, objects, base, present, owner, generatorVersion } = view;
   if (present === undefined && allObjects(objects).length === 0) return { do: "nothing" };
   const settings = settingsOf(objects);
-  const { result, leftOut } = withoutWrongPolicies(settings, { ...base, inForce: inForceIn(view) });
+  const has = inForceIn(view);
+  if (has.verdict === "unread") return refused([has.problem], view);
+  const { result, leftOut } = withoutWrongPolicies(settings, { ...base, inForce: has.inForce });
   if (result.verdict === "refused") return refused(result.problems, view);
   const { files, made } = result;
   const written = files.find(({ path }) => path === registriesConfPath)?.text;
@@ -105,10 +107,10 @@ export function decideRegistries(view: RegistriesView): RegistriesDecision {
 }
 
 /** What machines have of policies of namespaces, where it matters: while a place may be taken. */
-const inForceIn = ({ base, present, objects, owner }: RegistriesView): PoliciesInForce =>
+const inForceIn = ({ base, present, objects, owner }: RegistriesView): InForceReading =>
   base.taken.unread.length > 0 && present !== undefined && isWrittenFor(present, [objects.image, owner])
     ? policiesInForce(present)
-    : noneInForce;
+    : { verdict: "read", inForce: noneInForce };
 
 /** What is wrong with objects on a base, whatever release the cluster has; no file is written for the answer. */
 export function registriesProblems(objects: RegistryObjects, base: RegistriesBase): readonly ObjectProblem[] {

@@ -1,5 +1,11 @@
 import { type KeyObject, createPublicKey, verify } from "node:crypto";
-import type { KeyVerdict, SignatureKey, VerifySignature } from "../../core/images/signature-policy.ts";
+import {
+  type FoundSignature,
+  type KeyVerdict,
+  type SignatureKey,
+  type VerifySignature,
+  mostKeyCharacters,
+} from "../../core/images/signature-policy.ts";
 
 /** Smallest RSA key that is believed. Source: NIST SP 800-131A. */
 const minRsaBits = 2048;
@@ -12,22 +18,31 @@ type Usable = { readonly key: KeyObject } | { readonly unusable: string };
  * container engines accept of sigstore signatures. Source: containers/image signature/internal/sigstore_payload.go
  * (main).
  *
- * @param read text of a file on the machine.
+ * Each key is read when it is needed first, and signatures are verified on a thread of their own.
+ *
+ * @param keys the keys that may be asked for. @param read text of a file on the machine.
  */
 export async function signatureVerifier(
   keys: readonly SignatureKey[],
   read: (path: string) => Promise<string | undefined>,
 ): Promise<VerifySignature> {
+  const wanted = new Set(keys.map(nameOf));
   const known = new Map<string, Usable>();
-  for (const key of keys) known.set(nameOf(key), await usable(key, read));
-  return (key, { payload, signature }): KeyVerdict => {
-    const found = known.get(nameOf(key)) ?? { unusable: "the key was not read" };
-    if ("unusable" in found) return found;
-    return verify(found.key.asymmetricKeyType === "ed25519" ? null : "sha256", payload, found.key, signature)
-      ? "valid"
-      : "invalid";
+  return async (key, found): Promise<KeyVerdict> => {
+    const name = nameOf(key);
+    const before = known.get(name);
+    const reading = before ?? (wanted.has(name) ? await usable(key, read) : { unusable: "the key was not read" });
+    known.set(name, reading);
+    if ("unusable" in reading) return reading;
+    return (await holds(reading.key, found)) ? "valid" : "invalid";
   };
 }
+
+const holds = (key: KeyObject, { payload, signature }: FoundSignature): Promise<boolean> =>
+  new Promise((resolve) => {
+    const algorithm = key.asymmetricKeyType === "ed25519" ? null : "sha256";
+    verify(algorithm, payload, key, signature, (error, isValid) => resolve(error === null && isValid));
+  });
 
 const nameOf = (key: SignatureKey) => ("path" in key ? `path ${key.path}` : `pem ${key.pem}`);
 
@@ -35,6 +50,7 @@ async function usable(key: SignatureKey, read: (path: string) => Promise<string 
   const what = "path" in key ? `the key ${key.path}` : "the key in the policy";
   const pem = "path" in key ? await read(key.path) : key.pem;
   if (pem === undefined) return { unusable: `${what} cannot be read` };
+  if (pem.length > mostKeyCharacters) return { unusable: `${what} has more than ${mostKeyCharacters} characters` };
   let parsed: KeyObject;
   try {
     if (!pem.includes("PUBLIC KEY")) return { unusable: `${what} is no public key` };
