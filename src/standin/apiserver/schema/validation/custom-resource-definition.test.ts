@@ -273,3 +273,45 @@ describe("patterns of a definition", () => {
     expect(refusals(crd(fields))).toEqual([]);
   });
 });
+
+describe("paths of a definition", () => {
+  const withPaths = (columns: readonly string[], fields: readonly string[] = []): KubeObject =>
+    crd({}, (object) => {
+      const [version] = object.spec["versions"] as Record<string, unknown>[];
+      if (version === undefined) return;
+      version["additionalPrinterColumns"] = columns.map((jsonPath, index) => ({
+        name: `C${index}`,
+        type: "string",
+        jsonPath,
+      }));
+      version["selectableFields"] = fields.map((jsonPath) => ({ jsonPath }));
+    });
+  test.for<[string, KubeObject, string]>([
+    [
+      "a path of many steps",
+      withPaths([`.spec${"..a".repeat(32)}`]),
+      "spec.additionalPrinterColumns[0].jsonPath: Invalid value",
+    ],
+    [
+      "many steps together",
+      withPaths(Array.from({ length: 129 }, () => ".spec..a")),
+      "spec.additionalPrinterColumns: Forbidden: the paths must not have more than 256 steps together: remove columns",
+    ],
+    ["a search of a selectable field", withPaths([], [".spec..a"]), "spec.selectableFields[0].jsonPath: Invalid value"],
+    ["a selectable field of a list", withPaths([], [".spec.l[0]"]), "spec.selectableFields[0].jsonPath: Invalid value"],
+    [
+      "many selectable fields",
+      withPaths(
+        [],
+        Array.from({ length: 9 }, (_, index) => `.spec.a${index}`),
+      ),
+      "spec.selectableFields: Too many: 9: must have at most 8 items",
+    ],
+  ])("%s: refused [apiserver-json-path-4]", ([, object, refusal]) => {
+    expect(refusals(object)).toEqual([expect.stringContaining(refusal)]);
+  });
+  test("columns and selectable fields of the usual size are served [apiserver-json-path-5]", () => {
+    const conditions = Array.from({ length: 25 }, () => '.status.conditions[?(@.type=="Ready")].status');
+    expect(refusals(withPaths(conditions, [".spec.mode", ".spec.color-of-all"]))).toEqual([]);
+  });
+});

@@ -10,7 +10,7 @@ import type {
   Schema,
   SubresourceDefinition,
 } from "../contract.ts";
-import { forbidden, invalid, notSupported, required } from "../field-errors.ts";
+import { forbidden, invalid, notSupported, required, tooMany } from "../field-errors.ts";
 import {
   at,
   cloneJson,
@@ -55,6 +55,7 @@ export function definitionsOf(crd: KubeObject): CustomDefinitions {
   versions.forEach((version, index) =>
     pushAll(errors, [
       ...checkColumns(version, alone ? "spec" : `spec.versions[${index}]`),
+      ...checkSelectableFields(version, alone ? "spec" : `spec.versions[${index}]`),
       ...checkSubresources(version, alone ? "spec" : `spec.versions[${index}]`),
     ]),
   );
@@ -116,7 +117,7 @@ function definitionOf(spec: JsonObject, version: unknown): ResourceDefinition {
           [
             textAt(field, "jsonPath").replace(/^\./, ""),
             (object) => {
-              const [value] = path.find(object);
+              const value = path.first(object);
               return typeof value === "string" || typeof value === "number" || typeof value === "boolean"
                 ? String(value)
                 : "";
@@ -236,8 +237,12 @@ function asGo(version: unknown): JsonObject {
 
 const columnTypes = ["boolean", "date", "integer", "number", "string"];
 
+/** Most steps that the columns of a version have together: each row of a table takes all of them. */
+const mostColumnSteps = 256;
+
 function checkColumns(version: unknown, path: string): FieldError[] {
-  return listAt(version, "additionalPrinterColumns").flatMap((column, index) => {
+  let steps = 0;
+  const errors = listAt(version, "additionalPrinterColumns").flatMap((column, index) => {
     const at_ = `${path}.additionalPrinterColumns[${index}]`;
     const errors: FieldError[] = [];
     if (textAt(column, "name") === "") errors.push(required(`${at_}.name`));
@@ -251,7 +256,34 @@ function checkColumns(version: unknown, path: string): FieldError[] {
     else if (!jsonPath.startsWith("."))
       errors.push(invalid(`${at_}.jsonPath`, jsonPath, "must be a simple json path starting with ."));
     else if (compiled.verdict === "refused") errors.push(invalid(`${at_}.jsonPath`, jsonPath, compiled.message));
+    else steps += compiled.steps;
     return errors;
+  });
+  if (steps > mostColumnSteps)
+    errors.push(
+      forbidden(
+        `${path}.additionalPrinterColumns`,
+        `the paths must not have more than ${mostColumnSteps} steps together: remove columns, or shorten their paths`,
+      ),
+    );
+  return errors;
+}
+
+/** kubernetes/apiextensions-apiserver pkg/apis/apiextensions/validation (v0.34) */
+const mostSelectableFields = 8;
+
+/** Selectable fields are read whenever objects are listed: they name fields, and search nothing. */
+function checkSelectableFields(version: unknown, path: string): FieldError[] {
+  const fields = listAt(version, "selectableFields");
+  const at_ = `${path}.selectableFields`;
+  if (fields.length > mostSelectableFields) return [tooMany(at_, fields.length, mostSelectableFields)];
+  return fields.flatMap((field, index) => {
+    const jsonPath = textAt(field, "jsonPath");
+    if (jsonPath === "") return [required(`${at_}[${index}].jsonPath`)];
+    const isSimple = /^(?:\.[^.[\]\\(){}*]+)+$/.test(jsonPath) && compileJsonPath(jsonPath).verdict === "compiled";
+    return isSimple
+      ? []
+      : [invalid(`${at_}[${index}].jsonPath`, jsonPath, "is an invalid path: fields alone may be named")];
   });
 }
 
