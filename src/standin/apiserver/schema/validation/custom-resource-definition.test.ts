@@ -315,3 +315,53 @@ describe("paths of a definition", () => {
     expect(refusals(withPaths(conditions, [".spec.mode", ".spec.color-of-all"]))).toEqual([]);
   });
 });
+
+describe("rules of a definition", () => {
+  const text = { type: "string" };
+  const rules = (count: number, rule: (index: number) => string) =>
+    Array.from({ length: count }, (_, index) => ({ rule: rule(index) }));
+  const fields = (count: number) =>
+    Object.fromEntries(Array.from({ length: count }, (_, index) => [`a${index}`, text]));
+  /** Objects within objects, each of whose fields has the same name as another one. */
+  const tree = (depth: number): Record<string, unknown> =>
+    depth === 0
+      ? text
+      : {
+          type: "object",
+          properties: Object.fromEntries(["a", "b", "c", "d"].map((name) => [name, tree(depth - 1)])),
+        };
+  const beyond = "the rules of a definition must not weigh more than 100000";
+
+  test("are refused together where they are many [apiserver-rule-weight-1]", () => {
+    const many = crd({ many: { ...text, "x-kubernetes-validations": rules(5_001, (index) => `self != '${index}'`) } });
+    expect(refusals(many)).toEqual([
+      expect.stringMatching(`^spec[.]versions.*[.]many[.].*validations: Forbidden: ${beyond}`),
+    ]);
+  });
+
+  test("are refused together where each looks at many properties [apiserver-rule-weight-2]", () => {
+    const wide = {
+      ...tree(5),
+      "x-kubernetes-validations": rules(
+        100,
+        (index) => `has(self.a) && has(self.b) && has(self.c) && has(self.d) || ${index} > 0`,
+      ),
+    };
+    expect(refusals(crd({ wide }))).toEqual([expect.stringContaining(beyond)]);
+  });
+
+  test("one that looks at too many is refused at its field [apiserver-rule-weight-3]", () => {
+    const rule = "has(self.a) && has(self.b) && has(self.c) && has(self.d)";
+    const large = { ...tree(8), "x-kubernetes-validations": [{ rule }] };
+    expect(refusals(crd({ large }))).toEqual([expect.stringContaining("its names occur too often in the schema")]);
+  });
+
+  test("look at the properties that they name, of however many [apiserver-rule-weight-4]", () => {
+    const wide = {
+      type: "object",
+      properties: fields(5_000),
+      "x-kubernetes-validations": rules(1_000, (index) => `self.a1 != '${index % 10}'`),
+    };
+    expect(refusals(crd({ wide }))).toEqual([]);
+  });
+});

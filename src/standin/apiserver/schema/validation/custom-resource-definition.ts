@@ -1,6 +1,6 @@
 import { pushAll } from "../../../../api/schema/push-all.ts";
 import { ruleProblems } from "./cel.ts";
-import { literalPatternsOf } from "./cel-expression.ts";
+import { literalPatternsOf, looksOf } from "./cel-expression.ts";
 import type {
   CustomDefinitions,
   FieldError,
@@ -43,6 +43,8 @@ export function definitionsOf(crd: KubeObject): CustomDefinitions {
   const versions = listAt(spec, "versions");
   const tooLarge = checkPatterns(versions.map((version) => at(version, "schema")));
   if (tooLarge.length > 0) return { verdict: "refused", errors: tooLarge };
+  const tooHeavy = checkWeight(versions);
+  if (tooHeavy.length > 0) return { verdict: "refused", errors: tooHeavy };
   const errors = [...checkNames(crd), ...checkVersions(versions)];
   const same = versions.every((version) => equalJson(at(version, "schema"), at(versions[0], "schema")));
   versions.forEach((version, index) => {
@@ -435,6 +437,51 @@ function checkPatterns(schemas: readonly unknown[]): FieldError[] {
   if (size <= largestPrograms) return [];
   const detail = `different patterns must not compile to more than ${largestPrograms} instructions together`;
   return [forbidden("spec.versions", detail)];
+}
+
+/** Most that the rules of a definition weigh: they are compiled at each of its writes, at each start, and for its first object. */
+const mostWeight = 100_000;
+/** What a rule weighs besides the places of the schema that it looks at. */
+const weightOfRule = 20;
+
+/** What the rules of a schema weigh, and where they weigh more than is left. */
+export function weighRules(
+  schema: unknown,
+  path: string,
+  most: number,
+): { readonly weight: number; readonly beyond?: string } {
+  let weight = 0;
+  let beyond: string | undefined;
+  const look = (value: unknown, at_: string): void => {
+    if (beyond !== undefined) return;
+    if (isList(value)) return void value.forEach((one, index) => look(one, `${at_}[${index}]`));
+    if (!isObject(value)) return;
+    const rules = value["x-kubernetes-validations"];
+    for (const rule of isList(rules) ? rules : []) {
+      for (const expression of [at(rule, "rule"), at(rule, "messageExpression")])
+        if (typeof expression === "string") weight += weightOfRule + looksOf(expression, value as Schema);
+      if (weight <= most) continue;
+      beyond = `${at_}.x-kubernetes-validations`;
+      return;
+    }
+    for (const key of Object.keys(value)) if (key !== "x-kubernetes-validations") look(value[key], `${at_}.${key}`);
+  };
+  look(schema, path);
+  return beyond === undefined ? { weight } : { weight, beyond };
+}
+
+/** Refuses a definition whose rules would take long to compile: they are many, or look at many properties each. */
+function checkWeight(versions: readonly unknown[]): FieldError[] {
+  let weight = 0;
+  for (const [index, version] of versions.entries()) {
+    const path = `spec.versions[${index}].schema.openAPIV3Schema`;
+    const weighed = weighRules(at(version, "schema", "openAPIV3Schema"), path, mostWeight - weight);
+    weight += weighed.weight;
+    if (weighed.beyond === undefined) continue;
+    const detail = `the rules of a definition must not weigh more than ${mostWeight}, of which each has ${weightOfRule} and one for each property of its schema that it looks at: use fewer rules, or move them closer to what they name`;
+    return [forbidden(weighed.beyond, detail)];
+  }
+  return [];
 }
 
 function patternsIn(schemas: readonly unknown[]): ReadonlySet<string> {
