@@ -26,6 +26,10 @@ const commandsOfShells = [
   "a b",
 ];
 
+/** Texts that a MachineConfig may hold, and that a command would take for its own flags. */
+const flagsOfCommands = ["-h", "--json", "--user=core", "-"];
+const hostileTexts = [...commandsOfShells, ...flagsOfCommands];
+
 beforeAll(async () => {
   ({ kube } = serverWithAdmin());
   for (const resource of definedResources)
@@ -36,15 +40,15 @@ beforeAll(async () => {
     kind: MachineConfig.kind,
     metadata: { name: rendered },
     spec: {
-      kernelArguments: ["quiet", ...commandsOfShells],
+      kernelArguments: ["quiet", ...hostileTexts],
       config: {
         ignition: { version: "3.4.0" },
         storage: {
           files: ["/etc/b", "/etc/a", ...commandsOfShells.map((text) => `/etc/${text}`)].map((path) => ({ path })),
           links: "no list",
         },
-        systemd: { units: [{ name: "a.service" }, { name: 7 }, ...commandsOfShells.map((name) => ({ name }))] },
-        passwd: { users: ["core", ...commandsOfShells].map((name) => ({ name })) },
+        systemd: { units: [{ name: "a.service" }, { name: 7 }, ...hostileTexts.map((name) => ({ name }))] },
+        passwd: { users: ["core", ...hostileTexts].map((name) => ({ name })) },
       },
     },
   } as never);
@@ -65,6 +69,15 @@ test.for(["path", "unit", "user", "kernelArgument"] as const)(
     expect(offered).not.toEqual([]);
     const { stdout } = spawnSync("bash", ["-c", `printf '%s\\n' ${offered.join(" ")}`], { encoding: "utf8" });
     expect(stdout.trimEnd().split("\n")).toEqual(offered);
+  },
+);
+
+test.for(["path", "unit", "user", "kernelArgument"] as const)(
+  "no %s is offered that a command would take for a flag [cli-completion-10]",
+  async (kind) => {
+    const offered = await namesInCluster(kind, "", kube);
+    expect(offered).not.toEqual([]);
+    expect(offered.filter((name) => name.startsWith("-"))).toEqual([]);
   },
 );
 

@@ -18,13 +18,15 @@ const ofSubjects = { pool: MachineConfigPool, node: kubernetes.Node, mc: Machine
 const ofBooks = { pool: MachineConfigPool, node: kubernetes.Node, build: MachineOSBuild } as const;
 
 /**
- * Whether every shell takes a word as it stands. bash inserts what is offered without quotes: a path with `;` or `$(…)`
- * in a MachineConfig would be a command of the person who completes it.
+ * Whether every shell takes a word as it stands, and the command takes it for a value. bash inserts what is offered
+ * without quotes: a path with `;` or `$(…)` in a MachineConfig would be a command of the person who completes it, and a
+ * unit `--force` a flag.
  */
-const isInert = (word: string): boolean => /^[\p{L}\p{N}@%+=:,./_-]+$/u.test(word);
+const isInert = (word: string): boolean => /^[\p{L}\p{N}@%+=:,./_][\p{L}\p{N}@%+=:,./_-]*$/u.test(word);
 
 /**
- * Names that a word of a kind may become, as the cluster has them; those that a shell reads otherwise are left out.
+ * Names that a word of a kind may become, as the cluster has them; those that a shell or the command reads otherwise are left
+ * out.
  *
  * @param typed what stands there so far.
  */

@@ -285,7 +285,7 @@ async function madeBy(
   return { invalid: unusable.length > 0 ? unusable.join(", ") : "it was not made with a key of the policy" };
 }
 
-/** What is wrong with what one of the keys signed; `undefined`: the signature holds. */
+/** The problem of a signature by one of the keys; `undefined`: it holds. */
 function problemWith(found: FoundSignature, { identity }: SigstoreSigned, image: JudgedImage): string | undefined {
   const signed = signedBy(found.payload);
   if (signed === undefined) return "the signed content is no simple signing text";

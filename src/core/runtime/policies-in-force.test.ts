@@ -104,7 +104,7 @@ test.for([
   },
 );
 
-/** A generated MachineConfig of which somebody has written one file anew. */
+/** A generated MachineConfig of which another writer has replaced one file. */
 function withText(config: MachineConfig, path: string, text: string | Uint8Array): MachineConfig {
   const { config: ignition } = config.spec as {
     readonly config: { readonly storage: { readonly files: readonly { readonly path: string }[] } };

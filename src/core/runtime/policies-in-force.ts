@@ -8,7 +8,7 @@ import type { ObjectProblem } from "./merge-mirrors.ts";
 import { isNamespacePolicy, namespaceOfPolicy, sigstorePath } from "./registries-config.ts";
 import type { PoliciesInForce } from "./uncertain-places.ts";
 
-/** What machines of a pool have of policies of namespaces, or which file keeps it from being known. */
+/** The policies of namespaces that machines of a pool have, or the file that keeps them from being known. */
 export type InForceReading =
   | { readonly verdict: "read"; readonly inForce: PoliciesInForce }
   | { readonly verdict: "unread"; readonly problem: ObjectProblem };
@@ -48,7 +48,7 @@ const unreadFile = ({ metadata }: MachineConfig, path: string): ObjectProblem =>
   path,
   reason:
     "is not as it was written, so that the policies of namespaces that machines have are not known; they keep all their registries while MachineConfigs bring files of /etc/containers/registries.d that are not read",
-  remedy: `mend those files, or take ${path} out of the MachineConfig: machines then have no policy of it until those are mended`,
+  remedy: `correct those files, or take ${path} out of the MachineConfig: machines then have no policy of it until those are corrected`,
 });
 
 const placesIn = (text: string): readonly string[] | undefined => {

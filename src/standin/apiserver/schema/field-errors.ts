@@ -20,10 +20,20 @@ export function required(field: string, detail = ""): FieldError {
   return { reason: "FieldValueRequired", field, message: `Required value${tail(detail)}` };
 }
 
+/** Supported values as text: many values of an object may be refused by one long list. */
+const supportedTexts = new WeakMap<readonly string[], string>();
+
+function textOfSupported(supported: readonly string[]): string {
+  const known = supportedTexts.get(supported);
+  if (known !== undefined) return known;
+  const text = `supported values: ${supported.map((one) => JSON.stringify(one)).join(", ")}`;
+  supportedTexts.set(supported, text);
+  return text;
+}
+
 /** `Unsupported value: "x": supported values: "a", "b"` */
 export function notSupported(field: string, value: unknown, supported: readonly string[]): FieldError {
-  const detail =
-    supported.length === 0 ? "" : `supported values: ${supported.map((one) => JSON.stringify(one)).join(", ")}`;
+  const detail = supported.length === 0 ? "" : textOfSupported(supported);
   return { reason: "FieldValueNotSupported", field, message: `Unsupported value: ${printed(value)}${tail(detail)}` };
 }
 

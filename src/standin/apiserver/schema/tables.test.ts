@@ -224,29 +224,83 @@ describe("custom tables", () => {
   });
 });
 
-test.for<[string, unknown[]]>([
-  [".a.b", [1]],
-  ["{.a.b}", [1]],
-  [".a['b']", [1]],
-  [".l[0].n", ["x"]],
-  [".l[-1].n", ["y"]],
-  [".l[*].n", ["x", "y"]],
-  ['.l[?(@.n=="y")].v', [2]],
-  [".l[?(@.v>1)].n", ["y"]],
-  ["..n", ["x", "y"]],
-  [".a\\.b", ["dot"]],
-  [".none.at.all", []],
-])("path %s", ([path, found]) => {
+test.for<[string, unknown]>([
+  [".a.b", 1],
+  ["{.a.b}", 1],
+  [".a['b']", 1],
+  [".l[0].n", "x"],
+  [".l[-1].n", "y"],
+  [".l[*].n", "x"],
+  [".l[1:].n", "y"],
+  ['.l[?(@.n=="y")].v', 2],
+  [".l[?(@.v>1)].n", "y"],
+  [".l[?(@.w)].n", "y"],
+  ["..n", "x"],
+  ["..l..n", "x"],
+  ["..w", null],
+  [".a\\.b", "dot"],
+  [".none.at.all", undefined],
+  ["..none..at", undefined],
+])("path %s gives %s first", ([path, found]) => {
   const compiled = compileJsonPath(path);
   expect(
     compiled.verdict === "compiled" &&
-      compiled.find({
+      compiled.first({
         a: { b: 1 },
         "a.b": "dot",
         l: [
           { n: "x", v: 1 },
-          { n: "y", v: 2 },
+          { n: "y", v: 2, w: null },
         ],
       }),
   ).toEqual(found);
 });
+
+/** `value` below so many fields `a`. */
+const nested = (depth: number, value: unknown): unknown =>
+  Array.from({ length: depth }).reduce<unknown>((inner) => ({ a: inner }), value);
+
+/** Counts reads of the fields of an object, and of those below. */
+function counted(root: unknown): { readonly object: unknown; readonly reads: () => number } {
+  let reads = 0;
+  const known = new Map<object, unknown>();
+  const wrap = (value: unknown): unknown => {
+    if (typeof value !== "object" || value === null) return value;
+    const proxy =
+      known.get(value) ??
+      new Proxy(value, {
+        get(target, key): unknown {
+          reads += 1;
+          return wrap(Reflect.get(target, key));
+        },
+      });
+    known.set(value, proxy);
+    return proxy;
+  };
+  return { object: wrap(root), reads: () => reads };
+}
+
+test("recursive descent below recursive descent visits a value once [apiserver-json-path-1]", () => {
+  const compiled = compileJsonPath("..a..a..a..a..a..a..a..none");
+  const { object, reads } = counted(nested(60, 1));
+  expect(compiled.verdict === "compiled" && compiled.first(object)).toBeUndefined();
+  // A step reads a field of each value twice: by its name, and among all.
+  expect(reads()).toBeLessThan(60 * 8 * 3);
+});
+
+test("recursive descent below recursive descent finds what is there once [apiserver-json-path-2]", () => {
+  const compiled = compileJsonPath("..a..a..a..b");
+  expect(compiled.verdict === "compiled" && compiled.first(nested(3, { b: "found" }))).toBe("found");
+  const alone = compileJsonPath("..a..a..a..a..b");
+  expect(alone.verdict === "compiled" && alone.first(nested(3, { b: "found" }))).toBeUndefined();
+});
+
+test.for(["..none", ".l[*].none", ".l[?(@.none)]", ".l[0:].none"])(
+  "of a large object, %s looks at a bounded part [apiserver-json-path-3]",
+  (path) => {
+    const compiled = compileJsonPath(path);
+    const { object, reads } = counted({ l: Array.from({ length: 20_000 }, () => ({ x: { y: 1 } })) });
+    expect(compiled.verdict === "compiled" && compiled.first(object)).toBeUndefined();
+    expect(reads()).toBeLessThan(60_000);
+  },
+);

@@ -46,7 +46,7 @@ export function customTable(columns: readonly PrinterColumn[] | undefined): Tabl
   const readers = given.map(({ type, jsonPath }) => {
     const path = compileJsonPath(jsonPath);
     return (object: KubeObject, now: number): unknown =>
-      path.verdict === "compiled" ? cell(type, path.find(object)[0], now) : null;
+      path.verdict === "compiled" ? cell(type, path.first(object), now) : null;
   });
   return {
     columns: [

@@ -16,8 +16,8 @@ import {
 } from "./cel-functions.ts";
 import { metered, tooCostly } from "./cel-cost.ts";
 import { hasName, pairVariables, stepName } from "./cel-macros.ts";
-import { declareTypes, typesOf } from "./cel-types.ts";
-import { escapeName, rulePropertiesOf } from "./cel-values.ts";
+import { TooManyLooks, declareTypes, mostLooks, typesOf } from "./cel-types.ts";
+import { namedPropertiesOf } from "./cel-values.ts";
 import { own } from "../../../../api/schema/own.ts";
 
 /**
@@ -92,8 +92,7 @@ export function compileRuleExpression(
 ): CompiledExpression {
   const env = ruleEnvironment();
   try {
-    const fields = knownFields.get(text) ?? remember(knownFields, text, fieldsIn(env.parse(text).ast));
-    const types = typesOf(schema, fields);
+    const types = typesOf(schema, fieldsOf(text));
     const key = JSON.stringify([text, wanted, optionalOldSelf, types]);
     const known = knownRules.get(key);
     if (known !== undefined) return known;
@@ -113,6 +112,22 @@ export function compileRuleExpression(
     return rememberRule(key, compiled);
   } catch (error) {
     return failed(sentence(error));
+  }
+}
+
+/** The names of fields in an expression. @throws Error if it does not parse. */
+const fieldsOf = (text: string): ReadonlySet<string> =>
+  knownFields.get(text) ?? remember(knownFields, text, fieldsIn(ruleEnvironment().parse(text).ast));
+
+/**
+ * The cost of finding the types of an expression: the places of the schema that it looks at. 0 for one that does not
+ * compile.
+ */
+export function looksOf(text: string, schema: Schema): number {
+  try {
+    return typesOf(schema, fieldsOf(text)).looks;
+  } catch (error) {
+    return error instanceof TooManyLooks ? mostLooks : 0;
   }
 }
 
@@ -565,9 +580,8 @@ function fieldOf(schema: Schema, name: string): Inspected {
   if (isMap) return { schema: schema.additionalProperties as Schema };
   if (schema.type !== undefined && schema.type !== "object")
     return { problem: `type '${schema.type}' does not support field selection` };
-  for (const [key, property] of Object.entries(rulePropertiesOf(schema)))
-    if (escapeName(key) === name) return { schema: property };
-  return { problem: `undefined field '${name}'` };
+  const property = namedPropertiesOf(schema).get(name);
+  return property === undefined ? { problem: `undefined field '${name}'` } : { schema: property };
 }
 
 function elementOf(schema: Schema | undefined): Schema | undefined {

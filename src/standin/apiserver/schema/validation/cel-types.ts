@@ -1,7 +1,7 @@
 import type { Environment } from "@marcbachmann/cel-js";
 import type { Schema } from "../contract.ts";
 import { isObject } from "../json-values.ts";
-import { escapeName, rulePropertiesOf } from "./cel-values.ts";
+import { namedPropertiesOf } from "./cel-values.ts";
 
 /** The types that a schema gives to the values of an expression. */
 export interface SchemaTypes {
@@ -9,6 +9,19 @@ export interface SchemaTypes {
   readonly type: string;
   /** Objects: their fields with their types. */
   readonly objects: Readonly<Record<string, Readonly<Record<string, string>>>>;
+  /** Places of the schema, and names at each of them, that were looked at. */
+  readonly looks: number;
+}
+
+/** Most looks for one expression. */
+export const mostLooks = 20_000;
+
+/** The names of an expression occur too often in the schema. */
+export class TooManyLooks extends Error {
+  override readonly name = "TooManyLooks";
+  constructor() {
+    super("its names occur too often in the schema: move the rule closer to what it names");
+  }
 }
 
 /**
@@ -17,11 +30,18 @@ export interface SchemaTypes {
  * have two types, which cannot be compared.
  *
  * @param names of fields that occur in the expression: others do not count.
+ * @throws TooManyLooks if that takes more than {@link mostLooks}.
  */
 export function typesOf(schema: Schema, names: ReadonlySet<string>): SchemaTypes {
   const objects: Record<string, Readonly<Record<string, string>>> = {};
+  let looks = 0;
+  const look = (): void => {
+    looks += 1;
+    if (looks > mostLooks) throw new TooManyLooks();
+  };
   /** Undefined: rules may not name such values. */
   const typeOf = (place: Schema | undefined): string | undefined => {
+    look();
     if (place === undefined) return undefined;
     if (place["x-kubernetes-int-or-string"] === true) return "dyn";
     if (place["x-kubernetes-embedded-resource"] === true) return objectType(place);
@@ -48,15 +68,20 @@ export function typesOf(schema: Schema, names: ReadonlySet<string>): SchemaTypes
   const objectType = (place: Schema): string => {
     const name = `object.T${count++}`;
     const fields: Record<string, string> = Object.create(null) as Record<string, string>;
-    for (const [property, its] of Object.entries(rulePropertiesOf(place))) {
-      const escaped = escapeName(property);
-      const type = names.has(escaped) ? typeOf(its) : undefined;
-      if (type !== undefined) fields[escaped] = type;
+    const properties = namedPropertiesOf(place);
+    const smaller = names.size < properties.size ? names : properties.keys();
+    for (const named of smaller) {
+      if (!names.has(named)) {
+        look();
+        continue;
+      }
+      const type = typeOf(properties.get(named));
+      if (type !== undefined) fields[named] = type;
     }
     objects[name] = fields;
     return name;
   };
-  return { type: typeOf(schema) ?? "dyn", objects };
+  return { type: typeOf(schema) ?? "dyn", objects, looks };
 }
 
 /** Registers the types of objects, and that they may be compared with each other and with null. */

@@ -3,7 +3,7 @@ import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { type Budget, objectLimit } from "./cel-cost.ts";
 import { compileRules, ruleProblems } from "./cel.ts";
 import { compileAdmissionPolicy, policyRequest, type PolicyInput } from "./cel-policies.ts";
-import { escapeName } from "./cel-values.ts";
+import { type DecodedValues, escapeName, toCel } from "./cel-values.ts";
 import type { Schema } from "../contract.ts";
 import { compileExpression } from "../regular-expressions.ts";
 
@@ -479,4 +479,27 @@ describe("keys that every object of the language has", () => {
     expect(holds("!sets.contains([duration('1s')], [duration('2s')])", {})).toBe(true);
     expect(holds("sets.contains([quantity('1')], [quantity('1000m')])", {})).toBe(true);
   });
+});
+
+test.for<[string, string]>([
+  ["that name nothing", "true"],
+  ["that are skipped", "self == oldSelf"],
+])("rules %s cost something at each value [apiserver-cel-cost-16]", ([, rule]) => {
+  const schema: Schema = { type: "integer", "x-kubernetes-validations": Array.from({ length: 10 }, () => ({ rule })) };
+  const run = (left: number) => compileRules(schema)?.run(1, undefined, "spec", { left }) ?? [];
+  expect(run(10)).toEqual([]);
+  expect(run(9).map(({ error }) => error.message)).toEqual([
+    expect.stringContaining("validation failed due to running out of cost budget"),
+  ]);
+});
+
+test("rules of all levels share one decoding of what is below them [apiserver-cel-cost-17]", () => {
+  const items: Schema = { type: "array", items: { type: "integer" } };
+  const outer: Schema = { type: "object", properties: { a: items } };
+  const value = { a: [1, 2] };
+  const decoded: DecodedValues = new Map();
+  const whole = toCel(value, outer, decoded) as ReadonlyMap<string, unknown>;
+  expect(toCel(value.a, items, decoded)).toBe(whole.get("a"));
+  expect(toCel(value.a, items, decoded)).toEqual([1n, 2n]);
+  expect(toCel(value.a, { type: "array", items: { type: "number" } }, decoded)).toEqual([1, 2]);
 });

@@ -4,7 +4,7 @@ import { child, duplicate, forbidden, invalid, notSupported, required } from "..
 import { isObject, type JsonObject } from "../json-values.ts";
 import { type Budget, isSpent, outOfBudget } from "./cel-cost.ts";
 import { compileRuleExpression, evaluate, type Evaluation } from "./cel-expression.ts";
-import { toCel } from "./cel-values.ts";
+import { type DecodedValues, toCel } from "./cel-values.ts";
 import { own } from "../../../../api/schema/own.ts";
 
 /** A broken rule: the error and the steps from the value that carries the rule to the field that is meant. */
@@ -21,7 +21,7 @@ export interface CompiledRules {
    * `old` undefined: the value is new, transition rules are skipped. The rules of an object share a budget; once it is
    * spent, one finding says so, and no other rule is asked.
    */
-  run(value: unknown, old: unknown, path: string, budget: Budget): readonly RuleFinding[];
+  run(value: unknown, old: unknown, path: string, budget: Budget, decoded?: DecodedValues): readonly RuleFinding[];
 }
 
 /**
@@ -33,12 +33,12 @@ export function compileRules(schema: Schema): CompiledRules | undefined {
   if (rules === undefined || rules.length === 0) return undefined;
   let compiled: readonly CompiledRule[] | undefined;
   return {
-    run(value, old, path, budget) {
+    run(value, old, path, budget, decoded) {
       if (isSpent(budget)) return [];
       compiled ??= rules.map((rule) => compileRule(rule, schema));
       const input: RuleInput = {
-        self: toCel(value, schema),
-        oldSelf: old === undefined ? undefined : toCel(old, schema),
+        self: toCel(value, schema, decoded),
+        oldSelf: old === undefined ? undefined : toCel(old, schema, decoded),
         type: schema.type ?? "object",
         path,
         budget,
@@ -156,7 +156,12 @@ function compileRule(rule: ValidationRule, schema: Schema): CompiledRule {
         transition: false,
       };
     const transition = compiled.mentions.has("oldSelf");
-    if (transition && oldSelf === undefined && rule.optionalOldSelf !== true) return undefined;
+    if (transition && oldSelf === undefined && rule.optionalOldSelf !== true) {
+      budget.left -= leastCost;
+      return isSpent(budget)
+        ? { error: invalid(joined(path, []), type, outOfBudget), steps: [], transition }
+        : undefined;
+    }
     const context: Record<string, unknown> = { self };
     if (rule.optionalOldSelf === true)
       context["oldSelf"] = oldSelf === undefined ? Optional.none() : Optional.of(oldSelf);
@@ -180,9 +185,12 @@ function compileRule(rule: ValidationRule, schema: Schema): CompiledRule {
   };
 }
 
+/** The cost of a rule at each value, even of one that names nothing or is skipped: there may be many of both. */
+const leastCost = 1;
+
 /** An expression that cost more than was left, or more than one may cost, spends the whole budget. */
 function charge(result: Evaluation, budget: Budget): Evaluation | { readonly verdict: "unaffordable" } {
-  budget.left = result.verdict === "exceeded" ? -1 : budget.left - result.cost;
+  budget.left = result.verdict === "exceeded" ? -1 : budget.left - Math.max(leastCost, result.cost);
   return isSpent(budget) && result.verdict !== "exceeded" ? { verdict: "unaffordable" } : result;
 }
 

@@ -273,3 +273,95 @@ describe("patterns of a definition", () => {
     expect(refusals(crd(fields))).toEqual([]);
   });
 });
+
+describe("paths of a definition", () => {
+  const withPaths = (columns: readonly string[], fields: readonly string[] = []): KubeObject =>
+    crd({}, (object) => {
+      const [version] = object.spec["versions"] as Record<string, unknown>[];
+      if (version === undefined) return;
+      version["additionalPrinterColumns"] = columns.map((jsonPath, index) => ({
+        name: `C${index}`,
+        type: "string",
+        jsonPath,
+      }));
+      version["selectableFields"] = fields.map((jsonPath) => ({ jsonPath }));
+    });
+  test.for<[string, KubeObject, string]>([
+    [
+      "a path of many steps",
+      withPaths([`.spec${"..a".repeat(32)}`]),
+      "spec.additionalPrinterColumns[0].jsonPath: Invalid value",
+    ],
+    [
+      "many steps together",
+      withPaths(Array.from({ length: 129 }, () => ".spec..a")),
+      "spec.additionalPrinterColumns: Forbidden: the paths must not have more than 256 steps together: remove columns",
+    ],
+    ["a search of a selectable field", withPaths([], [".spec..a"]), "spec.selectableFields[0].jsonPath: Invalid value"],
+    ["a selectable field of a list", withPaths([], [".spec.l[0]"]), "spec.selectableFields[0].jsonPath: Invalid value"],
+    [
+      "many selectable fields",
+      withPaths(
+        [],
+        Array.from({ length: 9 }, (_, index) => `.spec.a${index}`),
+      ),
+      "spec.selectableFields: Too many: 9: must have at most 8 items",
+    ],
+  ])("%s: refused [apiserver-json-path-4]", ([, object, refusal]) => {
+    expect(refusals(object)).toEqual([expect.stringContaining(refusal)]);
+  });
+  test("columns and selectable fields of the usual size are served [apiserver-json-path-5]", () => {
+    const conditions = Array.from({ length: 25 }, () => '.status.conditions[?(@.type=="Ready")].status');
+    expect(refusals(withPaths(conditions, [".spec.mode", ".spec.color-of-all"]))).toEqual([]);
+  });
+});
+
+describe("rules of a definition", () => {
+  const text = { type: "string" };
+  const rules = (count: number, rule: (index: number) => string) =>
+    Array.from({ length: count }, (_, index) => ({ rule: rule(index) }));
+  const fields = (count: number) =>
+    Object.fromEntries(Array.from({ length: count }, (_, index) => [`a${index}`, text]));
+  /** Objects within objects, each of whose fields has the same name as another one. */
+  const tree = (depth: number): Record<string, unknown> =>
+    depth === 0
+      ? text
+      : {
+          type: "object",
+          properties: Object.fromEntries(["a", "b", "c", "d"].map((name) => [name, tree(depth - 1)])),
+        };
+  const beyond = "the rules of a definition must not weigh more than 100000";
+
+  test("are refused together where they are many [apiserver-rule-weight-1]", () => {
+    const many = crd({ many: { ...text, "x-kubernetes-validations": rules(5_001, (index) => `self != '${index}'`) } });
+    expect(refusals(many)).toEqual([
+      expect.stringMatching(`^spec[.]versions.*[.]many[.].*validations: Forbidden: ${beyond}`),
+    ]);
+  });
+
+  test("are refused together where each looks at many properties [apiserver-rule-weight-2]", () => {
+    const wide = {
+      ...tree(5),
+      "x-kubernetes-validations": rules(
+        100,
+        (index) => `has(self.a) && has(self.b) && has(self.c) && has(self.d) || ${index} > 0`,
+      ),
+    };
+    expect(refusals(crd({ wide }))).toEqual([expect.stringContaining(beyond)]);
+  });
+
+  test("one that looks at too many is refused at its field [apiserver-rule-weight-3]", () => {
+    const rule = "has(self.a) && has(self.b) && has(self.c) && has(self.d)";
+    const large = { ...tree(8), "x-kubernetes-validations": [{ rule }] };
+    expect(refusals(crd({ large }))).toEqual([expect.stringContaining("its names occur too often in the schema")]);
+  });
+
+  test("look at the properties that they name, of however many [apiserver-rule-weight-4]", () => {
+    const wide = {
+      type: "object",
+      properties: fields(5_000),
+      "x-kubernetes-validations": rules(1_000, (index) => `self.a1 != '${index % 10}'`),
+    };
+    expect(refusals(crd({ wide }))).toEqual([]);
+  });
+});

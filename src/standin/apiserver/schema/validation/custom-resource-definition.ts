@@ -1,6 +1,6 @@
 import { pushAll } from "../../../../api/schema/push-all.ts";
 import { ruleProblems } from "./cel.ts";
-import { literalPatternsOf } from "./cel-expression.ts";
+import { literalPatternsOf, looksOf } from "./cel-expression.ts";
 import type {
   CustomDefinitions,
   FieldError,
@@ -10,7 +10,7 @@ import type {
   Schema,
   SubresourceDefinition,
 } from "../contract.ts";
-import { forbidden, invalid, notSupported, required } from "../field-errors.ts";
+import { forbidden, invalid, notSupported, required, tooMany } from "../field-errors.ts";
 import {
   at,
   cloneJson,
@@ -43,6 +43,8 @@ export function definitionsOf(crd: KubeObject): CustomDefinitions {
   const versions = listAt(spec, "versions");
   const tooLarge = checkPatterns(versions.map((version) => at(version, "schema")));
   if (tooLarge.length > 0) return { verdict: "refused", errors: tooLarge };
+  const tooHeavy = checkWeight(versions);
+  if (tooHeavy.length > 0) return { verdict: "refused", errors: tooHeavy };
   const errors = [...checkNames(crd), ...checkVersions(versions)];
   const same = versions.every((version) => equalJson(at(version, "schema"), at(versions[0], "schema")));
   versions.forEach((version, index) => {
@@ -55,6 +57,7 @@ export function definitionsOf(crd: KubeObject): CustomDefinitions {
   versions.forEach((version, index) =>
     pushAll(errors, [
       ...checkColumns(version, alone ? "spec" : `spec.versions[${index}]`),
+      ...checkSelectableFields(version, alone ? "spec" : `spec.versions[${index}]`),
       ...checkSubresources(version, alone ? "spec" : `spec.versions[${index}]`),
     ]),
   );
@@ -116,7 +119,7 @@ function definitionOf(spec: JsonObject, version: unknown): ResourceDefinition {
           [
             textAt(field, "jsonPath").replace(/^\./, ""),
             (object) => {
-              const [value] = path.find(object);
+              const value = path.first(object);
               return typeof value === "string" || typeof value === "number" || typeof value === "boolean"
                 ? String(value)
                 : "";
@@ -236,8 +239,12 @@ function asGo(version: unknown): JsonObject {
 
 const columnTypes = ["boolean", "date", "integer", "number", "string"];
 
+/** Most steps that the columns of a version have together: each row of a table takes all of them. */
+const mostColumnSteps = 256;
+
 function checkColumns(version: unknown, path: string): FieldError[] {
-  return listAt(version, "additionalPrinterColumns").flatMap((column, index) => {
+  let steps = 0;
+  const errors = listAt(version, "additionalPrinterColumns").flatMap((column, index) => {
     const at_ = `${path}.additionalPrinterColumns[${index}]`;
     const errors: FieldError[] = [];
     if (textAt(column, "name") === "") errors.push(required(`${at_}.name`));
@@ -251,7 +258,34 @@ function checkColumns(version: unknown, path: string): FieldError[] {
     else if (!jsonPath.startsWith("."))
       errors.push(invalid(`${at_}.jsonPath`, jsonPath, "must be a simple json path starting with ."));
     else if (compiled.verdict === "refused") errors.push(invalid(`${at_}.jsonPath`, jsonPath, compiled.message));
+    else steps += compiled.steps;
     return errors;
+  });
+  if (steps > mostColumnSteps)
+    errors.push(
+      forbidden(
+        `${path}.additionalPrinterColumns`,
+        `the paths must not have more than ${mostColumnSteps} steps together: remove columns, or shorten their paths`,
+      ),
+    );
+  return errors;
+}
+
+/** kubernetes/apiextensions-apiserver pkg/apis/apiextensions/validation (v0.34) */
+const mostSelectableFields = 8;
+
+/** Selectable fields are read whenever objects are listed: they name fields, and search nothing. */
+function checkSelectableFields(version: unknown, path: string): FieldError[] {
+  const fields = listAt(version, "selectableFields");
+  const at_ = `${path}.selectableFields`;
+  if (fields.length > mostSelectableFields) return [tooMany(at_, fields.length, mostSelectableFields)];
+  return fields.flatMap((field, index) => {
+    const jsonPath = textAt(field, "jsonPath");
+    if (jsonPath === "") return [required(`${at_}[${index}].jsonPath`)];
+    const isSimple = /^(?:\.[^.[\]\\(){}*]+)+$/.test(jsonPath) && compileJsonPath(jsonPath).verdict === "compiled";
+    return isSimple
+      ? []
+      : [invalid(`${at_}[${index}].jsonPath`, jsonPath, "is an invalid path: fields alone may be named")];
   });
 }
 
@@ -403,6 +437,51 @@ function checkPatterns(schemas: readonly unknown[]): FieldError[] {
   if (size <= largestPrograms) return [];
   const detail = `different patterns must not compile to more than ${largestPrograms} instructions together`;
   return [forbidden("spec.versions", detail)];
+}
+
+/** Most that the rules of a definition weigh: they are compiled at each of its writes, at each start, and for its first object. */
+const mostWeight = 100_000;
+/** The weight of a rule besides the places of the schema that it looks at. */
+const weightOfRule = 20;
+
+/** The weight of a schema's rules, and where they weigh more than is left. */
+export function weighRules(
+  schema: unknown,
+  path: string,
+  most: number,
+): { readonly weight: number; readonly beyond?: string } {
+  let weight = 0;
+  let beyond: string | undefined;
+  const look = (value: unknown, at_: string): void => {
+    if (beyond !== undefined) return;
+    if (isList(value)) return void value.forEach((one, index) => look(one, `${at_}[${index}]`));
+    if (!isObject(value)) return;
+    const rules = value["x-kubernetes-validations"];
+    for (const rule of isList(rules) ? rules : []) {
+      for (const expression of [at(rule, "rule"), at(rule, "messageExpression")])
+        if (typeof expression === "string") weight += weightOfRule + looksOf(expression, value as Schema);
+      if (weight <= most) continue;
+      beyond = `${at_}.x-kubernetes-validations`;
+      return;
+    }
+    for (const key of Object.keys(value)) if (key !== "x-kubernetes-validations") look(value[key], `${at_}.${key}`);
+  };
+  look(schema, path);
+  return beyond === undefined ? { weight } : { weight, beyond };
+}
+
+/** Refuses a definition whose rules would take long to compile: they are many, or look at many properties each. */
+function checkWeight(versions: readonly unknown[]): FieldError[] {
+  let weight = 0;
+  for (const [index, version] of versions.entries()) {
+    const path = `spec.versions[${index}].schema.openAPIV3Schema`;
+    const weighed = weighRules(at(version, "schema", "openAPIV3Schema"), path, mostWeight - weight);
+    weight += weighed.weight;
+    if (weighed.beyond === undefined) continue;
+    const detail = `the rules of a definition must not weigh more than ${mostWeight}, of which each has ${weightOfRule} and one for each property of its schema that it looks at: use fewer rules, or move them closer to what they name`;
+    return [forbidden(weighed.beyond, detail)];
+  }
+  return [];
 }
 
 function patternsIn(schemas: readonly unknown[]): ReadonlySet<string> {

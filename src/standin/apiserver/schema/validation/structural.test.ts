@@ -324,3 +324,26 @@ test("a new key that every object of the language has has no old value [apiserve
   expect(fieldsOf({ constructor: "first", other: "first" })).toEqual([]);
   expect(fieldsOf({ constructor: "second", other: "second" })).toEqual(["spec.constructor", "spec.other"]);
 });
+
+test.for<[unknown, boolean]>([
+  ["a", true],
+  [1, true],
+  ["1", false],
+  [{ y: [2], x: 1 }, true],
+  [{ x: 1 }, false],
+  [[1], false],
+  [true, false],
+])("an enum takes %j: %s [apiserver-enum-1]", ([value, isTaken]) => {
+  const compiled = compileSchema({
+    type: "object",
+    properties: {
+      spec: { "x-kubernetes-preserve-unknown-fields": true, enum: ["a", 1, { x: 1, y: [2] }] } as Schema,
+    },
+  });
+  const object = { apiVersion: "x.io/v1", kind: "X", metadata: { name: "a" }, spec: value } as KubeObject;
+  expect(compiled.validate(object, undefined).map(({ message }) => message)).toEqual(
+    isTaken
+      ? []
+      : [`Unsupported value: ${JSON.stringify(value)}: supported values: "a", "1", "{\\"x\\":1,\\"y\\":[2]}"`],
+  );
+});

@@ -2,6 +2,7 @@ import { pushAll } from "../../../../api/schema/push-all.ts";
 import { canonicalJson } from "../../../../core/text/canonical-json.ts";
 import { type Budget, objectLimit } from "./cel-cost.ts";
 import { compileRules, type CompiledRules } from "./cel.ts";
+import type { DecodedValues } from "./cel-values.ts";
 import { canonicalise, undecodable } from "../merge/canonicalise.ts";
 import type { CompiledSchema, FieldError, KubeObject, Schema } from "../contract.ts";
 import { duplicate, invalid, notSupported, required, tooLong, tooMany, typeInvalid } from "../field-errors.ts";
@@ -59,6 +60,7 @@ interface Node {
   /** Names of properties that have a default. */
   readonly defaults: readonly { readonly name: string; readonly value: unknown }[];
   readonly pattern: Expression | undefined;
+  readonly allowed: Allowed | undefined;
   readonly allOf: readonly Node[];
   readonly anyOf: readonly Node[];
   readonly oneOf: readonly Node[];
@@ -67,6 +69,26 @@ interface Node {
   /** Rules here or below. */
   readonly hasRules: boolean;
 }
+
+/** The values of an enum. */
+interface Allowed {
+  readonly canonical: ReadonlySet<string>;
+  /** Whether any is a list or an object. */
+  readonly hasParts: boolean;
+  /** As refusals name them. */
+  readonly words: readonly string[];
+}
+
+const hasParts = (value: unknown): boolean => isList(value) || isObject(value);
+
+const allowedBy = (values: readonly unknown[]): Allowed => ({
+  canonical: new Set(values.map(canonicalJson)),
+  hasParts: values.some(hasParts),
+  words: values.map((value) => (typeof value === "string" ? value : JSON.stringify(value))),
+});
+
+const isAllowed = ({ canonical, hasParts: withParts }: Allowed, value: unknown): boolean =>
+  (withParts || !hasParts(value)) && canonical.has(canonicalJson(value));
 
 const compiledNodes = new WeakMap<Schema, Node>();
 
@@ -106,6 +128,7 @@ function compileNode(schema: Schema): Node {
       property.default === undefined ? [] : [{ name, value: property.default }],
     ),
     pattern: schema.pattern === undefined ? undefined : compileExpression(schema.pattern),
+    allowed: schema.enum === undefined ? undefined : allowedBy(schema.enum),
     allOf: (schema.allOf ?? []).map(compileNode),
     anyOf: (schema.anyOf ?? []).map(compileNode),
     oneOf: (schema.oneOf ?? []).map(compileNode),
@@ -252,7 +275,7 @@ function validateObject(root: Node, object: KubeObject, before: KubeObject | und
       ];
     } else {
       const ruled: Walk = { steps: [], findings: [] };
-      runRules(root, object, before, { walk: ruled, budget: { left: objectLimit } });
+      runRules(root, object, before, { walk: ruled, budget: { left: objectLimit }, decoded: new Map() });
       findings = [...findings, ...ratchet(root, ruled.findings, object, before)];
     }
   }
@@ -418,9 +441,9 @@ function check(node: Node, value: unknown, walk: Walk): void {
     if (schema["x-kubernetes-int-or-string"] === true) checkCombinations(node, value, walk);
     return;
   }
-  if (schema.enum !== undefined && !schema.enum.some((allowed) => equalJson(allowed, value))) {
-    const supported = schema.enum.map((allowed) => (typeof allowed === "string" ? allowed : JSON.stringify(allowed)));
-    report(walk, (path) => notSupported(path, value, supported));
+  if (node.allowed !== undefined && !isAllowed(node.allowed, value)) {
+    const { words } = node.allowed;
+    report(walk, (path) => notSupported(path, value, words));
   }
   if (typeof value === "string") checkString(node, value, walk);
   else if (typeof value === "number") checkNumber(schema, value, walk);
@@ -612,13 +635,15 @@ function checkCombinations(node: Node, value: unknown, walk: Walk): void {
 interface RuledWalk {
   readonly walk: Walk;
   readonly budget: Budget;
+  /** Values of the object, each decoded once for the rules of all levels above it. */
+  readonly decoded: DecodedValues;
 }
 
 function runRules(node: Node, value: unknown, old: unknown, ruled: RuledWalk): void {
   if (!node.hasRules || value === null) return;
-  const { walk, budget } = ruled;
+  const { walk, budget, decoded } = ruled;
   if (node.rules !== undefined) {
-    for (const { error, steps, transition } of node.rules.run(value, old, printPath(walk.steps), budget)) {
+    for (const { error, steps, transition } of node.rules.run(value, old, printPath(walk.steps), budget, decoded)) {
       walk.findings.push({ steps: [...walk.steps, ...steps], error, transition });
     }
   }
