@@ -454,7 +454,10 @@ export function weighRules(
   let beyond: string | undefined;
   const look = (value: unknown, at_: string): void => {
     if (beyond !== undefined) return;
-    if (isList(value)) return void value.forEach((one, index) => look(one, `${at_}[${index}]`));
+    if (isList(value)) {
+      for (const [index, one] of value.entries()) look(one, `${at_}[${index}]`);
+      return;
+    }
     if (!isObject(value)) return;
     const rules = value["x-kubernetes-validations"];
     for (const rule of isList(rules) ? rules : []) {
