@@ -482,11 +482,12 @@ describe.skipIf(!hasApiServer)("in the middle of a roll-out", { timeout: 240_000
             { name: pod.metadata.name, namespace },
             { type: "merge", body: { metadata: { annotations: { "faults.test/look-again": "1" } } } },
           );
+        const uids = new Set(items.map(({ metadata }) => metadata.uid));
         const mounted = () =>
           machines.flatMap((machine) => {
             const folder = join(layout.host(machine), "pods");
             return readdirSync(folder)
-              .filter((pod) => pod.startsWith(`${namespace}_`))
+              .filter((pod) => uids.has(pod))
               .map((pod) => readFileSync(join(folder, pod, "root", serviceAccountFolder, "ca.crt"), "utf8"));
           });
         await untilSeen(

@@ -1,4 +1,4 @@
-import { readFileSync, readdirSync } from "node:fs";
+import { existsSync, readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { ClusterOperator, MachineConfigPool, type Node, kubernetes, names } from "../../src/api/index.ts";
 import type { KubeObject, Resource } from "../../src/api/schema/object.ts";
@@ -149,9 +149,12 @@ export class Witness {
     const logs = new Map(Object.entries(others));
     for (const { name: host } of this.#cluster.record().hosts) {
       const pods = join(directory, "hosts", host, "pods");
-      for (const pod of readdirSync(pods).filter((name) => name.startsWith(`${namespace}_machine-config-controller-`)))
-        logs.set(pod, join(pods, pod, `${names.objects.controller}.log`));
+      for (const pod of readdirSync(pods)) {
+        const log = join(pods, pod, `${names.objects.controller}.log`);
+        if (existsSync(log)) logs.set(pod, log);
+      }
     }
+    if (logs.size === Object.keys(others).length) this.#add("no machine has a log of the controller");
     return [...logs].flatMap(([who, path]) => {
       const terms: Term[] = [];
       // Only one process at a time writes to a log: the next one leads after the previous one has ended.
