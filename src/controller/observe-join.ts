@@ -30,6 +30,7 @@ import { makesControlPlane, poolOfNode } from "../core/pool/pool-of-node.ts";
 import type { Caches, Context } from "../kube/controller.ts";
 import { type JoinMemory, bindingOf } from "./join-memory.ts";
 import { joinIndexes } from "./join-watches.ts";
+import { readOncePerObject } from "../core/text/read-once.ts";
 
 /** The findings of the pass, and the binding of the name as it is known now. */
 export function observeJoin(pass: JoinPass, memory: JoinMemory, context: Context): JoinView {
@@ -197,14 +198,10 @@ function addressOwners(
   };
 }
 
-/** Names and addresses of Nodes, read once: every request is compared with those of all. One that changes is another object. */
-const ownedHosts = new WeakMap<Node, AddressOwners["nodes"][number]>();
-
-function ownedBy(node: Node): AddressOwners["nodes"][number] {
-  const known = ownedHosts.get(node);
-  if (known !== undefined) return known;
-  const { metadata, status: { addresses = [] } = {} } = node;
-  const hosts = { name: metadata.name, addresses: addresses.map(({ address }) => canonicalHost(address)) };
-  ownedHosts.set(node, hosts);
-  return hosts;
-}
+/** Name and addresses of a Node, read once: every request is compared with those of all. */
+const ownedBy = readOncePerObject(
+  ({ metadata, status: { addresses = [] } = {} }: Node): AddressOwners["nodes"][number] => ({
+    name: metadata.name,
+    addresses: addresses.map(({ address }) => canonicalHost(address)),
+  }),
+);

@@ -46,6 +46,7 @@ import type { ImageAccess, Images, OpenImages } from "./images.ts";
 import { type InputProblem, errorsOf } from "../core/build/input-problem.ts";
 import { own } from "../api/schema/own.ts";
 import { defined } from "../api/schema/defined.ts";
+import { readOncePerObject } from "../core/text/read-once.ts";
 
 /** An image that a pool is to have: everything that it is made from, read and resolved. */
 export interface Want {
@@ -417,18 +418,14 @@ function isTakenByDigest(image: string, policy: string | undefined): boolean {
   );
 }
 
-/** By configuration: each pass asks several times. */
-const policies = new WeakMap<NodeConfig, { readonly text: string | undefined }>();
-
-/** The signature policy of a configuration, with the keys that the configuration brings. */
-export function policyIn(content: NodeConfig): string | undefined {
-  const known = policies.get(content);
-  if (known !== undefined) return known.text;
+/**
+ * The signature policy of a configuration, with the keys that the configuration brings; made once per object, since each pass
+ * asks several times.
+ */
+export const policyIn = readOncePerObject((content: NodeConfig): string | undefined => {
   const policy = textToParse(content, "/etc/containers/policy.json");
-  const text = policy === undefined ? undefined : withKnownKeys(policy, (path) => keyIn(content, path));
-  policies.set(content, { text });
-  return text;
-}
+  return policy === undefined ? undefined : withKnownKeys(policy, (path) => keyIn(content, path));
+});
 
 /** Contents that are too large for a key are not decoded. */
 function keyIn(content: NodeConfig, path: string): string | undefined {

@@ -5,6 +5,7 @@ import type { JournalLine } from "../../api/books/journal-line.ts";
 import type { Node } from "../../api/foreign/kubernetes.ts";
 import { timestampOf } from "../../api/schema/object.ts";
 import type { JournalEntryIn } from "../../api/books/report-table.ts";
+import { readOncePerObject } from "../text/read-once.ts";
 
 /** A machine that was given a configuration to join with. */
 export interface ServedMachine {
@@ -72,30 +73,21 @@ export function servedMachines(lines: readonly JournalLine[]): readonly ServedMa
 
 /** The addresses that count of a node: a kubelet may report any number. */
 const mostAddresses = 64;
-const addressesOf = new WeakMap<Node, readonly string[]>();
+const addressesOf = readOncePerObject((node: Node): readonly string[] =>
+  (node.status?.addresses ?? []).slice(0, mostAddresses).map(({ address }) => address),
+);
 
 export function joinedNode(node: Node, pool: string): JoinedNode {
-  const addresses =
-    addressesOf.get(node) ?? (node.status?.addresses ?? []).slice(0, mostAddresses).map(({ address }) => address);
-  addressesOf.set(node, addresses);
   return {
     name: node.metadata.name,
     pool,
     createdAt: Date.parse(node.metadata.creationTimestamp ?? ""),
-    addresses,
+    addresses: addressesOf(node),
   };
 }
 
 /** Digests of the addresses of a node, by the list of them: a Node whose object is the same is not digested again. */
-const digested = new WeakMap<readonly string[], readonly string[]>();
-
-function digestsOf(addresses: readonly string[]): readonly string[] {
-  const known = digested.get(addresses);
-  if (known !== undefined) return known;
-  const digests = addresses.map(addressDigest);
-  digested.set(addresses, digests);
-  return digests;
-}
+const digestsOf = readOncePerObject((addresses: readonly string[]): readonly string[] => addresses.map(addressDigest));
 
 /** Nodes by their addresses, and by the digests of these. */
 function nodesByAddress(nodes: readonly JoinedNode[]): ReadonlyMap<string, JoinedNode> {

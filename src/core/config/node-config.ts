@@ -16,6 +16,7 @@ import {
   vendorUnitFolder,
 } from "./install-links.ts";
 import { templateOf } from "./unit-name.ts";
+import { readOncePerObject } from "../text/read-once.ts";
 
 /**
  * What one machine should be, in the terms of a machine: entries on its disk, enablement of units, accounts, kernel
@@ -321,20 +322,14 @@ export interface FilledPlaces {
   readonly entries: ReadonlyMap<string, Pick<WantedEntry, "kind" | "origin">>;
 }
 
-const filled = new WeakMap<IgnitionConfig, FilledPlaces>();
-
 /** The places that a MachineConfig fills, found once per object, without any contents of its files. */
-export function filledPlaces(ignition: IgnitionConfig): FilledPlaces {
-  const known = filled.get(ignition);
-  if (known !== undefined) return known;
+export const filledPlaces = readOncePerObject((ignition: IgnitionConfig): FilledPlaces => {
   const entries = new Map<string, Pick<WantedEntry, "kind" | "origin">>(
     (ignition.storage?.files ?? []).map(({ path }) => [path, { kind: "file", origin: { kind: "file" } }]),
   );
   for (const [path, entry] of (ignition.systemd?.units ?? []).flatMap(unitEntries)) entries.set(path, entry);
-  const places = { entries };
-  filled.set(ignition, places);
-  return places;
-}
+  return { entries };
+});
 
 /**
  * The text of a file of a configuration, to be parsed; `undefined`: it has none. `oversizedText` stands for one that is too

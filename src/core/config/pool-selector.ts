@@ -1,4 +1,5 @@
 import { type LabelSelector, selectorIsEmpty, selectorMatches } from "../../api/schema/object.ts";
+import { readOncePerObject } from "../text/read-once.ts";
 
 /** A problem of a pool's selector; `field` is its place below the selector. */
 export interface SelectorProblem {
@@ -27,18 +28,12 @@ function isLabelKey(key: string): boolean {
 
 const isLabelValue = (value: string) => value === "" || isName(value);
 
-/** Objects of the API are never modified: each selector is judged once. */
-const judged = new WeakMap<LabelSelector, SelectorProblem | undefined>();
-
 /**
  * Why a pool selects nothing by a selector; `undefined`: it selects what the selector matches. A selector that Kubernetes
  * cannot read (k8s.io/apimachinery pkg/labels, v0.34) is malformed, and so is one with very many terms. The API server
  * judges none of this for a pool, which is a custom resource.
  */
-export function selectorProblem(selector: LabelSelector): SelectorProblem | undefined {
-  if (!judged.has(selector)) judged.set(selector, judge(selector));
-  return judged.get(selector);
-}
+export const selectorProblem = readOncePerObject(judge);
 
 /** Whether a pool takes an object with these labels. A selector that is empty or malformed takes none. */
 export const poolSelects = (

@@ -11,6 +11,7 @@ import { parseImageReference } from "../images/image-reference.ts";
 import { type FindUnit, installingOf, reachedFrom, unitFileOf, unitFolder } from "./install-links.ts";
 import { describeConflict, pathClaims, pathConflicts, resolvedPathOf } from "./path-conflicts.ts";
 import { templateOf } from "./unit-name.ts";
+import { readOncePerObject } from "../text/read-once.ts";
 
 /** A MachineConfig as rendering and validation need it: metadata may be little more than a name. */
 export type MachineConfigInput = Pick<MachineConfig, "metadata" | "spec">;
@@ -31,7 +32,7 @@ export const supportedExtensions: Readonly<Record<string, readonly string[]>> = 
 
 export const kernelTypes = ["default", "realtime", "64k-pages"] as const;
 
-const parsed = new WeakMap<object, ParsedIgnition>();
+const parsedOnce = readOncePerObject((raw: object): ParsedIgnition => parseIgnition(raw));
 
 /**
  * The Ignition config of a MachineConfig, parsed once per object; `undefined` when it has none.
@@ -40,11 +41,7 @@ const parsed = new WeakMap<object, ParsedIgnition>();
 export function ignitionOf(config: Pick<MachineConfig, "spec">): ParsedIgnition | undefined {
   const raw = config.spec?.config;
   if (raw === undefined || raw === null) return undefined;
-  const known = parsed.get(raw);
-  if (known !== undefined) return known;
-  const result = parseIgnition(raw);
-  parsed.set(raw, result);
-  return result;
+  return parsedOnce(raw);
 }
 
 /**
@@ -163,17 +160,11 @@ function renderProblems(config: MachineConfigInput): readonly Problem[] {
   return problems;
 }
 
-const beyondReference = new WeakMap<IgnitionConfig, readonly Problem[]>();
-
 /**
  * Parts that render by themselves, and then cannot be applied to a running machine, or not as written; found once per
  * object.
  */
-export function findingsBeyondReference(config: IgnitionConfig): readonly Problem[] {
-  const known = beyondReference.get(config) ?? lookBeyondReference(config);
-  beyondReference.set(config, known);
-  return known;
-}
+export const findingsBeyondReference = readOncePerObject(lookBeyondReference);
 
 function lookBeyondReference(config: IgnitionConfig): readonly Problem[] {
   const problems: Problem[] = conflictsOf(config);

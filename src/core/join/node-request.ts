@@ -13,6 +13,7 @@ import { type CertificateHolder, certificateIn, holderOf, requestLifeMs } from "
 import { joinedAt } from "./join-places.ts";
 import type { CsrReason } from "./judge-csr.ts";
 import { type KubeletRequest, boundedRequest, namedNode } from "./kubelet-request.ts";
+import { readOncePerObject } from "../text/read-once.ts";
 
 const hasCondition = ({ status }: CertificateSigningRequest, type: string) =>
   conditionOf(status?.conditions, type)?.status === "True";
@@ -31,25 +32,19 @@ export interface RequestReading {
   readonly publicKey: string;
 }
 
-/** Parsed requests: each is read whenever something changes that it waits for. */
-const readings = new WeakMap<CertificateSigningRequest, RequestReading | "unreadable">();
-
-/** Parses a request; `undefined`: it cannot be read. */
-export function readRequest(request: CertificateSigningRequest): RequestReading | undefined {
-  const { spec } = request;
-  const known = readings.get(request);
-  if (known !== undefined) return known === "unreadable" ? undefined : known;
+/**
+ * Parses a request; `undefined`: it cannot be read. It does so once per object, since a request is read at each change of what
+ * it waits for.
+ */
+export const readRequest = readOncePerObject(({ spec }: CertificateSigningRequest): RequestReading | undefined => {
   const reading = readCertificateRequest(spec.request);
-  const fresh: RequestReading | undefined =
-    reading.verdict === "read"
-      ? {
-          asked: boundedRequest({ signer: spec.signerName, usages: spec.usages ?? [], asked: reading.facts }),
-          publicKey: bytesToHex(sha256(reading.facts.publicKey)),
-        }
-      : undefined;
-  readings.set(request, fresh ?? "unreadable");
-  return fresh;
-}
+  return reading.verdict === "read"
+    ? {
+        asked: boundedRequest({ signer: spec.signerName, usages: spec.usages ?? [], asked: reading.facts }),
+        publicKey: bytesToHex(sha256(reading.facts.publicKey)),
+      }
+    : undefined;
+});
 
 /** The node that a request is about. */
 export function nodeOfRequest(request: CertificateSigningRequest): string | undefined {
@@ -78,23 +73,18 @@ export interface IssuedCertificate {
   readonly endsAt: string | undefined;
 }
 
-/** Read certificates: those of a node are compared with each of its requests. */
-const issuedCertificates = new WeakMap<CertificateSigningRequest, IssuedCertificate | "none">();
-
-/** The certificate that a request was granted; the signer puts it before those that certify it. */
-export function issuedIn(request: CertificateSigningRequest): IssuedCertificate | undefined {
-  const known = issuedCertificates.get(request);
-  if (known !== undefined) return known === "none" ? undefined : known;
-  const text = request.status?.certificate ?? "";
+/**
+ * The certificate that a request was granted; the signer puts it before those that certify it. It is read once per object: the
+ * certificates of a node are compared with each of its requests.
+ */
+export const issuedIn = readOncePerObject(({ status }: CertificateSigningRequest): IssuedCertificate | undefined => {
+  const text = status?.certificate ?? "";
   const reading = readPem(strFromU8(decodeBase64(text)));
   const [first] = reading.verdict === "read" ? reading.blocks.filter(({ label }) => label === "CERTIFICATE") : [];
-  const issued =
-    first === undefined
-      ? undefined
-      : { sha256: bytesToHex(sha256(first.der)), endsAt: certificateFacts(first.der)?.notAfter };
-  issuedCertificates.set(request, issued ?? "none");
-  return issued;
-}
+  return first === undefined
+    ? undefined
+    : { sha256: bytesToHex(sha256(first.der)), endsAt: certificateFacts(first.der)?.notAfter };
+});
 
 const createdAt = ({ metadata }: CertificateSigningRequest) => metadata.creationTimestamp ?? "";
 

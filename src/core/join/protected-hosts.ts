@@ -1,5 +1,6 @@
 import type { Service } from "../../api/foreign/kubernetes.ts";
 import { canonicalHost } from "./canonical-host.ts";
+import { readOncePerObject } from "../text/read-once.ts";
 
 /** Hosts of a cluster that no machine may serve under, in canonical form, each with a clause that names its owner. */
 export interface ProtectedHosts {
@@ -50,24 +51,15 @@ interface ServiceHosts {
   readonly external: readonly string[];
 }
 
-/** Read once: every request is compared with those of all Services. One that changes is another object. */
-const known = new WeakMap<Service, ServiceHosts>();
-
-function hostsOf(service: Service): ServiceHosts {
-  const before = known.get(service);
-  if (before !== undefined) return before;
-  const { spec, status } = service;
-  const hosts = {
-    cluster: canonical([...(spec?.clusterIPs ?? []), spec?.clusterIP]),
-    // What provides load balancers writes their addresses; some are those of nodes (k3s, MetalLB in its simplest form).
-    external: canonical([
-      ...(spec?.externalIPs ?? []),
-      ...(status?.loadBalancer?.ingress ?? []).flatMap(({ ip, hostname }) => [ip, hostname]),
-    ]),
-  };
-  known.set(service, hosts);
-  return hosts;
-}
+/** Read once: every request is compared with those of all Services. */
+const hostsOf = readOncePerObject(({ spec, status }: Service): ServiceHosts => ({
+  cluster: canonical([...(spec?.clusterIPs ?? []), spec?.clusterIP]),
+  // What provides load balancers writes their addresses; some are those of nodes (k3s, MetalLB in its simplest form).
+  external: canonical([
+    ...(spec?.externalIPs ?? []),
+    ...(status?.loadBalancer?.ingress ?? []).flatMap(({ ip, hostname }) => [ip, hostname]),
+  ]),
+}));
 
 const canonical = (hosts: readonly (string | undefined)[]): readonly string[] =>
   hosts.flatMap((host) => (host === undefined || host === "" || host === "None" ? [] : [canonicalHost(host)]));

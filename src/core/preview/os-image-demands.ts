@@ -5,6 +5,7 @@ import { splitKernelArguments } from "../config/node-config.ts";
 import { ignitionOf } from "../config/validate-machine-config.ts";
 import { baseRuntimePath } from "../render/base-configs.ts";
 import { containerRuntimes } from "../runtime/container-runtime-config.ts";
+import { readOncePerObject } from "../text/read-once.ts";
 
 /** What was read of an OS image. */
 export type OSImageFacts =
@@ -62,20 +63,16 @@ const demandsNothing = ({ runtime, cgroupV1: old }: OSImageDemands): boolean =>
 /** Blanks of its own line alone: a text of line feeds costs one pass. */
 const defaultRuntime = /^[ \t]*default_runtime[ \t]*=[ \t]*"([^"\n]*)"/m;
 
-/** The runtime that each configuration chooses, by object. */
-const runtimes = new WeakMap<IgnitionConfig, { readonly chosen: OSImageDemands["runtime"] }>();
-
 /** The runtime that the drop-ins of CRI-O choose; the last one counts. */
 function chosenRuntime(rendered: Pick<MachineConfig, "metadata" | "spec">): OSImageDemands["runtime"] {
   const ignition = ignitionOf(rendered);
   if (ignition?.verdict !== "valid") return undefined;
-  const known = runtimes.get(ignition.config) ?? { chosen: lastChoice(ignition.config) };
-  runtimes.set(ignition.config, known);
-  return known.chosen !== undefined && containerRuntimes.includes(known.chosen.name) ? known.chosen : undefined;
+  const chosen = lastChoice(ignition.config);
+  return chosen !== undefined && containerRuntimes.includes(chosen.name) ? chosen : undefined;
 }
 
-/** What the last drop-in that chooses one says. A drop-in that is too large to be parsed chooses none. */
-function lastChoice({ storage }: IgnitionConfig): OSImageDemands["runtime"] {
+/** The runtime that the last drop-in with a choice names. A drop-in that is too large to be parsed chooses none. */
+const lastChoice = readOncePerObject(({ storage }: IgnitionConfig): OSImageDemands["runtime"] => {
   const read = contentsReader();
   const dropins = (storage?.files ?? [])
     .filter(({ path }) => path.startsWith("/etc/crio/crio.conf.d/"))
@@ -86,7 +83,7 @@ function lastChoice({ storage }: IgnitionConfig): OSImageDemands["runtime"] {
     if (name !== undefined) return { path, name };
   }
   return undefined;
-}
+});
 
 /** Whether an OS image has what a configuration needs of it. */
 export function judgeDemands(demands: OSImageDemands, facts: OSImageFacts): readonly OSImageFinding[] {

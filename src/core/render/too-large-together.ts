@@ -1,4 +1,5 @@
 import type { MachineConfigInput } from "../config/validate-machine-config.ts";
+import { readOncePerObject } from "../text/read-once.ts";
 
 /** Bytes of JSON that etcd takes in one request by default. */
 export const maxRenderedBytes = 1_572_864;
@@ -32,17 +33,10 @@ export function tooLargeTogether(members: readonly MachineConfigInput[]): TooLar
   };
 }
 
-const measured = new WeakMap<object, number>();
+const measured = readOncePerObject(charactersOf);
 
 /** About how many characters of JSON a member has to be merged. */
-function sizeOf({ spec }: MachineConfigInput): number {
-  if (spec === undefined) return 0;
-  const known = measured.get(spec);
-  if (known !== undefined) return known;
-  const size = charactersOf(spec);
-  measured.set(spec, size);
-  return size;
-}
+const sizeOf = ({ spec }: MachineConfigInput): number => (spec === undefined ? 0 : measured(spec));
 
 /** About how many characters of JSON a value has, however deep it nests. No text is made of it. */
 function charactersOf(value: object): number {

@@ -7,27 +7,20 @@ import { readLookaside } from "./lookaside-files.ts";
 import type { ObjectProblem } from "./merge-mirrors.ts";
 import { isNamespacePolicy, namespaceOfPolicy, sigstorePath } from "./registries-config.ts";
 import type { PoliciesInForce } from "./uncertain-places.ts";
+import { readOncePerObject } from "../text/read-once.ts";
 
 /** The policies of namespaces that machines of a pool have, or the file that keeps them from being known. */
 export type InForceReading =
   | { readonly verdict: "read"; readonly inForce: PoliciesInForce }
   | { readonly verdict: "unread"; readonly problem: ObjectProblem };
 
-/** By MachineConfig: a pool keeps its own for as long as any place is uncertain. */
-const known = new WeakMap<MachineConfig, InForceReading>();
-
 /**
- * Reads the policies of namespaces that the machines of a pool have. A file that cannot be read is none without policies.
+ * Reads the policies of namespaces that the machines of a pool have, once per object: a pool keeps its own for as long as any
+ * place is uncertain. A file that cannot be read never counts as one without policies.
  *
  * @param present the MachineConfig with the pool's registries, as the controller wrote it.
  */
-export function policiesInForce(present: MachineConfig): InForceReading {
-  const before = known.get(present);
-  if (before !== undefined) return before;
-  const reading = readInForce(present);
-  known.set(present, reading);
-  return reading;
-}
+export const policiesInForce = readOncePerObject(readInForce);
 
 function readInForce(present: MachineConfig): InForceReading {
   const scopes = new Map<string, ReadonlySet<string>>();

@@ -14,6 +14,7 @@ import {
 } from "./lookaside-files.ts";
 import { sigstorePath } from "./registries-config.ts";
 import type { TakenPlaces, UnreadPlaces } from "./uncertain-places.ts";
+import { readOncePerObject } from "../text/read-once.ts";
 
 /**
  * Places that the files of Red Hat's operating systems define, where no cluster sees them: registry.redhat.io.yaml and
@@ -51,17 +52,11 @@ const mostInPool = 128 * 1024;
 
 const none: PlaceFiles = { hasAny: false, size: 0, read: () => ({ places: [], unread: undefined }) };
 
-/** By MachineConfig, so that each is read once, for whichever pool and pass. */
-const known = new WeakMap<MachineConfig, PlaceFiles>();
-
-function placeFilesOf(config: MachineConfig): PlaceFiles {
-  const before = known.get(config);
-  if (before !== undefined) return before;
+/** Each MachineConfig is read once, for whichever pool and pass. */
+const placeFilesOf = readOncePerObject((config: MachineConfig): PlaceFiles => {
   const files = filesIn(config);
-  const found = files.length === 0 ? none : placeFiles(files);
-  known.set(config, found);
-  return found;
-}
+  return files.length === 0 ? none : placeFiles(files);
+});
 
 function placeFiles(files: readonly File[]): PlaceFiles {
   let texts = lookasideTexts(files);

@@ -1,3 +1,18 @@
+/**
+ * A reader of objects that remembers its result for each, as long as the object exists. Objects of the API are never changed in
+ * place: a changed one is another object. The results must not be changed either.
+ */
+export function readOncePerObject<O extends object, T>(read: (object: O) => T): (object: O) => T {
+  const known = new WeakMap<O, { readonly result: T }>();
+  return (object) => {
+    const before = known.get(object);
+    if (before !== undefined) return before.result;
+    const result = read(object);
+    known.set(object, { result });
+    return result;
+  };
+}
+
 /** Texts that are remembered of each reader: those of a few pools. */
 const mostTexts = 16;
 
