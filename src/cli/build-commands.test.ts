@@ -13,6 +13,7 @@ import { encodeDataUrl } from "../ignition/data-url.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
 import { type BuildOptions, buildCommand, run } from "./commands/build.ts";
 import type { Io } from "./io.ts";
+import { buildAnnotation } from "../os-builder/build-names.ts";
 import { serverWithAdmin } from "../../test/support/server-with-admin.ts";
 
 const rendered = `rendered-worker-${"b".repeat(32)}`;
@@ -300,7 +301,7 @@ describe("mco build", () => {
       restartCount: 0,
       state: { running: {} },
     });
-    const create = async (name: string, at: string, job?: string) => {
+    const create = async (name: string, at: string, job?: string, of = "worker-1") => {
       await kube.create(kubernetes.Pod, {
         apiVersion: "v1",
         kind: "Pod",
@@ -308,6 +309,7 @@ describe("mco build", () => {
           name,
           namespace: at,
           labels: { [labels.machineOSBuild]: "worker-1" },
+          annotations: { [buildAnnotation]: of },
           ...(job === undefined
             ? {}
             : { ownerReferences: [{ apiVersion: "batch/v1", kind: "Job", name: job, uid: "1", controller: true }] }),
@@ -338,7 +340,7 @@ describe("mco build", () => {
     });
     await create("mirror", namespace, "build-worker-1-1");
     await create("other", buildNamespace);
-    await create("another", buildNamespace, "build-worker-12-1");
+    await create("another", buildNamespace, "build-worker-12-1", "worker-12");
     expect((await ask(withLogs, "logs", "worker")).complaints).toContain("worker-1 has no pod");
     await create("its-own", buildNamespace, "build-worker-1-1");
     expect(await ask(withLogs, "logs", "worker")).toMatchObject({ code: 0, text: "first\nsecond\nthird\n" });

@@ -1,29 +1,21 @@
 import { type Pod, kubernetes } from "../api/foreign/kubernetes.ts";
-import { buildNamespace, labels } from "../api/names.ts";
 import { type KubeClient, pathOf } from "../kube/kube-client.ts";
-import { buildLabelOf, isJobOf } from "../os-builder/build-names.ts";
+import { belongsToBuild, selectionOfBuild } from "../os-builder/build-names.ts";
 import { systemClock } from "../ports/node/index.ts";
 
 const lookEveryMs = 1000;
 
 /** The pod of the build's newest run; `undefined`: there is none, or none any more. */
 export async function podOfBuild(kube: KubeClient, build: string, signal: AbortSignal): Promise<Pod | undefined> {
-  const selection = {
-    namespace: buildNamespace,
-    labelSelector: `${labels.machineOSBuild}=${buildLabelOf(build)}`,
-  };
-  const { items } = await kube.list(kubernetes.Pod, selection, { signal });
+  const { items } = await kube.list(kubernetes.Pod, selectionOfBuild(build), { signal });
   return items
-    .filter((pod) => isOfBuild(pod, build))
+    .filter((pod) => belongsToBuild(build, pod) && isOfJob(pod))
     .toSorted((a, b) => (a.metadata.creationTimestamp ?? "").localeCompare(b.metadata.creationTimestamp ?? ""))
     .at(-1);
 }
 
-/** The label of a long name is shortened, so that the Job decides. */
-const isOfBuild = ({ metadata }: Pod, build: string): boolean =>
-  (metadata.ownerReferences ?? []).some(
-    ({ kind, controller, name }) => kind === "Job" && controller === true && isJobOf(name, build),
-  );
+const isOfJob = ({ metadata }: Pod): boolean =>
+  (metadata.ownerReferences ?? []).some(({ kind, controller }) => kind === "Job" && controller === true);
 
 /**
  * The log of a build's pod: its containers one after the other, as they run. With `follow` it goes on until the last one

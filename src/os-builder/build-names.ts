@@ -1,6 +1,7 @@
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
-import { labels } from "../api/names.ts";
+import { buildNamespace, labels } from "../api/names.ts";
+import type { KubeObject } from "../api/schema/object.ts";
 import type { BuildPart } from "../core/build/image-build.ts";
 import type { BuildRequest, HostContent, RunRef } from "./backend.ts";
 
@@ -17,19 +18,21 @@ const shortened = (text: string, rest = ""): string => {
 export const jobNameOf = ({ build, attempt }: Pick<RunRef, "build" | "attempt">): string =>
   shortened(`build-${build}`, `-${attempt}`);
 
-/** Whether a Job of this name is a run of the build. */
-export function isJobOf(job: string, build: string): boolean {
-  // The reference's own builder has one Job for a build.
-  if (job === shortened(`build-${build}`)) return true;
-  const attempt = Number(/-([0-9]+)$/.exec(job)?.[1] ?? Number.NaN);
-  return Number.isInteger(attempt) && job === jobNameOf({ build, attempt });
-}
-
 /** Value of the label by which everything of a build is found. */
-export const buildLabelOf = (build: string): string => shortened(build);
+const buildLabelOf = (build: string): string => shortened(build);
 
 /** Its full name; the label may be too short for it. */
 export const buildAnnotation = labels.machineOSBuild;
+
+/** Selects everything of a build, and of another one whose name is shortened to the same label. */
+export const selectionOfBuild = (build: string): { readonly namespace: string; readonly labelSelector: string } => ({
+  namespace: buildNamespace,
+  labelSelector: `${labels.machineOSBuild}=${buildLabelOf(build)}`,
+});
+
+/** Whether an object belongs to a build. Shortened names and labels differ by a few digits of a hash only. */
+export const belongsToBuild = (build: string, { metadata }: KubeObject): boolean =>
+  metadata.annotations?.[buildAnnotation] === build;
 
 /** The containers of a build by what they do. */
 export const containerNames: Readonly<Record<BuildPart, string>> = {

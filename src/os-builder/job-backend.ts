@@ -14,7 +14,7 @@ import type { Random } from "../ports/random.ts";
 import type { BuildBackend, BuildProblem, BuildRequest, LogLine, LogSelection, RunRef } from "./backend.ts";
 import type { RunState } from "../core/build/run-decision.ts";
 import type { BuildObjectOptions } from "./build-job.ts";
-import { buildAnnotation, buildLabelOf, jobNameOf, labelsOf } from "./build-names.ts";
+import { belongsToBuild, buildAnnotation, jobNameOf, labelsOf, selectionOfBuild } from "./build-names.ts";
 import { type Given, buildObjects, maxContentBytes } from "./build-objects.ts";
 import { readAuth, readRegistrySecret } from "./registry-secret.ts";
 import { runStateOf } from "./run-state.ts";
@@ -43,14 +43,7 @@ const followMs = 1000;
 /** Makes images in pods: one Job for each attempt, whose container runs `mco build-image`. */
 export const jobBackend = (options: JobBackendOptions): BuildBackend => new JobBackend(options);
 
-const ofBuild = (build: string) => ({
-  namespace: buildNamespace,
-  labelSelector: `${labels.machineOSBuild}=${buildLabelOf(build)}`,
-});
 const jobKey = (run: Pick<RunRef, "build" | "attempt">) => ({ name: jobNameOf(run), namespace: buildNamespace });
-
-/** Names and labels that are too long are told apart by a few digits of a hash, which another build's may have as well. */
-const isOf = (build: string, { metadata }: KubeObject): boolean => metadata.annotations?.[buildAnnotation] === build;
 
 class JobBackend implements BuildBackend {
   readonly kind = "job";
@@ -289,7 +282,7 @@ class JobBackend implements BuildBackend {
   }
 
   async #podsOf(job: Job, build: string, signal: AbortSignal): Promise<readonly Pod[]> {
-    const { items } = await this.#options.kube.list<Pod>(kubernetes.Pod, ofBuild(build), { signal });
+    const { items } = await this.#options.kube.list<Pod>(kubernetes.Pod, selectionOfBuild(build), { signal });
     const own = items.filter(({ metadata }) => metadata.ownerReferences?.some(({ uid }) => uid === job.metadata.uid));
     for (const { metadata, spec } of own) {
       const pool = metadata.labels?.[labels.targetPool];
@@ -301,7 +294,7 @@ class JobBackend implements BuildBackend {
   /** The Job of a run, and not another build's of the same name. */
   async #jobOf(run: Pick<RunRef, "build" | "attempt">, signal: AbortSignal): Promise<Job | undefined> {
     const job = await this.#options.kube.get(kubernetes.Job, jobKey(run), { signal });
-    return job !== undefined && isOf(run.build, job) ? job : undefined;
+    return job !== undefined && belongsToBuild(run.build, job) ? job : undefined;
   }
 
   /** Text of the newest pod's log, its containers one after the other; empty where there is none to be had. */
@@ -359,8 +352,8 @@ class JobBackend implements BuildBackend {
   }
 
   async #removeAll<T extends KubeObject>(resource: Resource<T>, build: string, signal: AbortSignal): Promise<void> {
-    const { items } = await this.#options.kube.list(resource, ofBuild(build), { signal });
-    for (const { metadata } of items.filter((object) => isOf(build, object)))
+    const { items } = await this.#options.kube.list(resource, selectionOfBuild(build), { signal });
+    for (const { metadata } of items.filter((object) => belongsToBuild(build, object)))
       await this.#options.kube.delete(resource, metadata, { propagation: "Background", signal });
   }
 }
