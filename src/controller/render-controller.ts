@@ -32,7 +32,7 @@ import { describeRendered } from "../core/preview/describe-rendered.ts";
 import { isCurrentStream, renderStreamOf } from "../core/render/os-streams.ts";
 import { renderForPool, storageOverridesOf } from "../core/render/render-for-pool.ts";
 import type { RenderRefusal } from "../core/render/render-pool.ts";
-import { overallDegraded } from "../core/pool/pool-status.ts";
+import { withOverallDegraded } from "../core/pool/pool-status.ts";
 import { trimMachineConfig } from "../core/pool/trim.ts";
 import { listText, shortList } from "../core/text/list-text.ts";
 import { equalValues } from "../ignition/canonical.ts";
@@ -120,7 +120,7 @@ export function renderController(options: RenderOptions): Controller {
     owns: ["MachineConfig/rendered", "MachineConfigPool.spec.configuration"],
     workers: 2,
     degradedCondition: poolConditions.renderDegraded,
-    summaryOf: overallDegraded,
+    withSummary: withOverallDegraded,
 
     async reconcile(name, context): Promise<Outcome> {
       const { caches } = context;

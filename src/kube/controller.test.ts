@@ -7,7 +7,7 @@ import { memoryJournal } from "../ports/journal.ts";
 import { Kernel } from "../../test/simulation/kernel.ts";
 import { inProcessCluster } from "../../test/simulation/in-process-cluster.ts";
 import { type Controller, runControllers, watching } from "./controller.ts";
-import { overallDegraded } from "../core/pool/pool-status.ts";
+import { withOverallDegraded } from "../core/pool/pool-status.ts";
 import { createEventRecorder } from "./event-recorder.ts";
 import { KubeError } from "./kube-error.ts";
 import { done } from "./outcome.ts";
@@ -25,7 +25,7 @@ async function statusesAfter(
     watches: [watching({ resource: MachineConfigPool })],
     owns: [],
     degradedCondition: "RenderDegraded",
-    summaryOf: overallDegraded,
+    withSummary: withOverallDegraded,
     reconcile: async () => {
       looks.push(kernel.now);
       if (looks.length <= 3) throw failure;

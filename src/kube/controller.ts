@@ -53,8 +53,8 @@ export interface Controller {
    * False with the reason of the wait.
    */
   readonly degradedCondition?: string;
-  /** The condition that sums that one up with others, which is written with it where the object has it. */
-  readonly summaryOf?: (conditions: readonly LooseCondition[]) => LooseCondition;
+  /** Brings the condition that sums that one up with others up to date: both are written together. */
+  readonly withSummary?: (conditions: readonly LooseCondition[], now: number) => readonly LooseCondition[];
   /** Triggers other than object changes: called once, adds keys until the context's signal aborts. */
   readonly start?: (add: (key: string) => void, context: Omit<Context, "caches">) => void;
   /** Reconciles one key. Receives a name, never an event. */
@@ -247,7 +247,7 @@ export async function runControllers(
       kube,
       resource,
       cached.metadata,
-      (object) => (stands(object) ? undefined : withCondition(object, wanted, controller.summaryOf, clock.now())),
+      (object) => (stands(object) ? undefined : withCondition(object, wanted, controller.withSummary, clock.now())),
       { subresource: "status", cached, signal },
     );
   }
@@ -274,7 +274,7 @@ const conditionsOf = (object: KubeObject) =>
 function withCondition(
   object: KubeObject,
   wanted: LooseCondition,
-  summaryOf: Controller["summaryOf"],
+  withSummary: Controller["withSummary"],
   now: number,
 ): Partial<KubeObject> | undefined {
   const conditions = conditionsOf(object);
@@ -287,9 +287,7 @@ function withCondition(
   )
     return undefined;
   const after = setCondition<LooseCondition>(conditions, wanted, now);
-  const summary = summaryOf?.(after);
-  const isThere = conditions.some(({ type }) => type === summary?.type);
-  const written = summary !== undefined && isThere ? setCondition<LooseCondition>(after, summary, now) : after;
+  const written = withSummary?.(after, now) ?? after;
   return { status: { conditions: written } } as Partial<KubeObject>;
 }
 

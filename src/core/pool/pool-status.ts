@@ -98,16 +98,15 @@ export function poolStatus(facts: PoolFacts): PoolStatusFields {
   };
 }
 
-/**
- * The condition that sums up what is degraded of a pool. Who changes a part of it writes both at once: nobody sees a
- * degraded part of a pool that is well.
- */
-export function overallDegraded(conditions: readonly PoolCondition[]): {
+/** The condition that sums up which parts of a pool are degraded. */
+interface Overall {
   readonly type: string;
   readonly status: "True" | "False";
   readonly reason: string;
   readonly message: string;
-} {
+}
+
+function overallDegraded(conditions: readonly PoolCondition[]): Overall {
   const parts = conditions.filter(
     ({ type, status }) => type !== types.degraded && type?.endsWith("Degraded") === true && status === "True",
   );
@@ -124,14 +123,17 @@ export function overallDegraded(conditions: readonly PoolCondition[]): {
 }
 
 /**
- * The conditions of a pool with the one that sums them up, for those who change a part of it. A pool that was never
- * judged is not degraded yet.
+ * The conditions of a pool with an up-to-date sum. A controller that changes one part writes both at once, so that nobody sees
+ * a degraded part of a pool that is well. A pool without the sum was never judged, and gets none.
  *
  * @param now milliseconds since the epoch.
  */
-export function withOverallDegraded(conditions: readonly PoolCondition[], now: number): readonly PoolCondition[] {
+export function withOverallDegraded<Condition extends PoolCondition>(
+  conditions: readonly Condition[],
+  now: number,
+): readonly (Condition | Overall)[] {
   const isJudged = conditions.some(({ type }) => type === types.degraded);
-  return isJudged ? setCondition(conditions, overallDegraded(conditions), now) : conditions;
+  return isJudged ? setCondition<Condition | Overall>(conditions, overallDegraded(conditions), now) : conditions;
 }
 
 /** Reasons of a stalled roll-out without a quarantine. */
