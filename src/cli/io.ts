@@ -14,7 +14,7 @@ export interface Io {
   readonly colours?: false | Paint;
 }
 
-/** A block of lines that is drawn again in place. */
+/** A block of lines that is redrawn in place. */
 export interface Screen {
   draw(lines: readonly string[]): void;
   readonly colours: false | Paint;
@@ -102,14 +102,15 @@ function inOneRow(line: string, width: number): string {
 export function processScreen(out: NodeJS.WriteStream = process.stdout): Screen {
   let height = 0;
   let last = "";
+  const width = () => out.columns ?? 120;
   return {
     colours: coloursOf(out),
-    width: out.columns ?? 120,
+    width: width(),
     draw(lines) {
       // A line feed in a text of an object would move all that is drawn after it.
       const rows = lines.map(printableLine);
       // A line of two rows would leave one of them standing at the next drawing.
-      const shown = (out.isTTY ? rows.map((row) => inOneRow(row, out.columns ?? 120)) : rows).map(withColours);
+      const shown = (out.isTTY ? rows.map((row) => inOneRow(row, width())) : rows).map(withColours);
       const text = shown.join("\n");
       if (text === last) return;
       last = text;

@@ -5,12 +5,12 @@ import { poolPolicy } from "../core/pool/pool-policy.ts";
 import type { Context } from "../kube/controller.ts";
 import { type BucketLimits, SourceBuckets } from "../ports/source-buckets.ts";
 
-/** Targets that a pool gets at once, and then one in ten seconds: each is stored whole. */
+/** A pool gets so many targets at once, and then one in ten seconds: each is stored whole. */
 const newTargets: BucketLimits = { burst: 6, perSecond: 1 / 10, sources: 1000 };
 
 /**
- * Configurations beside those that are kept for going back, of which a pool gets further ones more slowly: an hour's worth
- * of them are no more than so many again.
+ * With so many configurations beside those kept for going back, a pool gets further ones more slowly: within the hour that each
+ * stays, at most about as many more.
  */
 const mostLeft = 15;
 const slowMs = 180_000;
@@ -31,8 +31,9 @@ export interface PacedTarget {
 }
 
 /**
- * How long it takes until a pool may be pointed at what was rendered; `undefined`: it may now. Sources that change without end would store the pool's
- * whole configuration at each change; the last change always gets its turn.
+ * How long a pool waits before the controller points it at a rendered configuration; `undefined`: not at all. Without a
+ * pace, sources that change without end would store the pool's whole configuration at each change. The last change always
+ * gets its turn.
  */
 export function pacedTarget(
   pool: MachineConfigPool,
@@ -43,7 +44,7 @@ export function pacedTarget(
   const { name } = pool.metadata;
   const now = clock.monotonic();
   const last = lastTarget.get(name);
-  // What had its turn, and is tried again.
+  // The configuration had its turn already: this is a retry.
   if (pool.spec.configuration?.name === rendered || last?.name === rendered) return undefined;
   const isStored = caches.of(MachineConfig).get(rendered) !== undefined;
   const isSlow = !isStored && last !== undefined && isCrowded(pool, { caches });

@@ -46,7 +46,10 @@ export type HeldContents =
 /** Facts by resource, which must not be changed in place. */
 const byResource = new WeakMap<Resource, Facts>();
 
-/** Facts by source, of what is slow to decompress: each change of a config makes its resources again. The last one is the newest. */
+/**
+ * Facts by source, for contents that are slow to decompress: each change of a config creates new resource objects. The last
+ * entry is the newest.
+ */
 const bySource = new Map<string, Facts>();
 const mostSourceCharacters = 4 * 1024 * 1024;
 let sourceCharacters = 0;
