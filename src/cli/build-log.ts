@@ -3,7 +3,8 @@ import { type KubeClient, pathOf } from "../kube/kube-client.ts";
 import { belongsToBuild, selectionOfBuild } from "../os-builder/build-names.ts";
 import { systemClock } from "../ports/node/index.ts";
 
-const lookEveryMs = 1000;
+/** A container of a small build takes less than a second, and its pod is removed soon after. */
+const lookEveryMs = 200;
 
 /** The pod of the build's newest run; `undefined`: there is none, or none any more. */
 export async function podOfBuild(kube: KubeClient, build: string, signal: AbortSignal): Promise<Pod | undefined> {

@@ -102,4 +102,21 @@ describe("logs of a host's pods", () => {
     execFileSync("mkfifo", [file]);
     expect(await textOf("?tailLines=3")).toBe("");
   });
+
+  test("a followed log ends with its container, and has its last line [pod-logs-6]", async () => {
+    const { file, pods, chunks } = await harness("one\n");
+    const followed = chunks("?follow=true");
+    expect(String((await followed.next()).value)).toBe("one\n");
+    await appendFile(file, "two\n");
+    const ended = {
+      exitCode: 0,
+      finishedAt: "2026-01-01T00:00:00Z",
+      reason: "Completed",
+      startedAt: "2026-01-01T00:00:00Z",
+    };
+    const status = { name: "c", image: "i", imageID: "", ready: false, restartCount: 0, state: { terminated: ended } };
+    pods.set("n/p", { ...pod, status: { containerStatuses: [status] } });
+    expect(String((await followed.next()).value)).toBe("two\n");
+    expect((await followed.next()).done).toBe(true);
+  });
 });

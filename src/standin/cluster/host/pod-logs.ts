@@ -18,7 +18,8 @@ const lineFeed = 0x0a;
 
 /**
  * Answers `GET /containerLogs/<namespace>/<pod>/<container>` as a kubelet does: `tailLines`, `limitBytes`, `follow`
- * (kubernetes/kubernetes pkg/kubelet/server/server.go, main). The log is sent as it is read, in chunks.
+ * (kubernetes/kubernetes pkg/kubelet/server/server.go, main). The log is sent as it is read, in chunks. A followed log ends
+ * with its container.
  */
 export async function logResponse(
   request: HttpRequest,
@@ -38,7 +39,14 @@ export async function logResponse(
   if (asked === undefined) return { status: 400, headers: {}, body: "tailLines and limitBytes are no numbers\n" };
   const { files, clock } = options;
   const file = options.logFile(pod, container);
-  const isThere = () => options.podOf(`${namespace}/${name}`)?.metadata.uid === pod.metadata.uid;
+  const hasEnded = (): boolean => {
+    const now = options.podOf(`${namespace}/${name}`);
+    const statuses = [...(now?.status?.initContainerStatuses ?? []), ...(now?.status?.containerStatuses ?? [])];
+    return (
+      now?.metadata.uid !== pod.metadata.uid ||
+      statuses.some((status) => status.name === container && status.state?.terminated !== undefined)
+    );
+  };
 
   async function* text({ tailLines, limitBytes, follow }: Asked): AsyncGenerator<Uint8Array> {
     const sizeBytes = (await files.stat(file))?.sizeBytes ?? 0;
@@ -46,6 +54,8 @@ export async function logResponse(
     // Without `follow`, a container that prints without end does not make an answer without end.
     let left = Math.min(limitBytes ?? Infinity, follow ? Infinity : sizeBytes - position);
     while (left > 0 && !signal.aborted) {
+      // Asked before the last read, which thus finds all that the container has printed.
+      const isLast = !follow || hasEnded();
       const part = await files.readFrom(file, position, Math.min(chunkBytes, left));
       if (part !== undefined && part.length > 0) {
         yield part;
@@ -53,7 +63,7 @@ export async function logResponse(
         left -= part.length;
         continue;
       }
-      if (!follow || !isThere()) return;
+      if (isLast) return;
       await clock.sleep(followMs, signal).catch(() => undefined);
       // An emptied log begins again.
       if (((await files.stat(file))?.sizeBytes ?? position) < position) position = 0;
