@@ -53,3 +53,11 @@ test("a value is read as Go reads what it wrote, for every field and every kind 
     expect(asRead(value, kubeletConfiguration)).toEqual(expected);
   }
 });
+
+test("an item that is not set stays unset, as Go writes a nil slice in a map [as-read-2]", () => {
+  const config = { staticPodURLHeader: { a: null, b: [], c: ["x"] } };
+  const { value, problems } = decodeGo(config, kubeletConfiguration);
+  expect(problems).toEqual([]);
+  expect(encodeGo(value, kubeletConfiguration)).toMatchObject(config);
+  expect(asRead(value, kubeletConfiguration)).toMatchObject(config);
+});

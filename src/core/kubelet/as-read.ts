@@ -1,5 +1,5 @@
 import { isShortQuantity } from "../../api/schema/quantities.ts";
-import { type Decoded, zeroOf } from "./decode-go.ts";
+import { type Decoded, zeroItemOf } from "./decode-go.ts";
 import { encodeScalar } from "./encode-go.ts";
 import type { GoStruct, GoType } from "./kubelet-fields.ts";
 import { hasMembers, mapItems, mapValues } from "./map-items.ts";
@@ -40,6 +40,8 @@ const isRead = (value: unknown, type: GoType): boolean =>
 function readMember(value: unknown, type: GoType, isAlways: boolean): unknown {
   if (isRead(value, type)) return value;
   if (typeof type !== "string") {
+    // An item that is not set; see `zeroItemOf`.
+    if (value === null) return null;
     if ("list" in type) {
       const items = (value ?? []) as readonly unknown[];
       if (items.length === 0) return isAlways ? [] : undefined;
@@ -61,4 +63,4 @@ const isUnchanged = (type: GoType): boolean =>
   type === "string" || type === "bool" || (typeof type !== "string" && "list" in type && type.list === "string");
 
 /** An item of a list or a map, which is always written. */
-const readItem = (item: unknown, type: GoType): unknown => readMember(item, type, true) ?? zeroOf(type);
+const readItem = (item: unknown, type: GoType): unknown => readMember(item, type, true) ?? zeroItemOf(type);

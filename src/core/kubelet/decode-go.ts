@@ -17,8 +17,10 @@ export interface Decoding {
   readonly value: Decoded;
   /** What a Go program refuses; of a list or a map the first {@link mostOfList}, and how many there are beside them. */
   readonly problems: readonly FieldProblem[];
-  /** Paths of fields that it does not know, and ignores; sorted. */
+  /** Paths of fields that it does not know, and ignores: the first {@link mostOfList}, sorted. */
   readonly unknown: readonly string[];
+  /** How many unknown fields there are beside these. */
+  readonly moreUnknown: number;
 }
 
 /**
@@ -26,14 +28,16 @@ export interface Decoding {
  * with their case, `null` leaves a value unset where its type permits, numbers must fit, nothing is converted.
  */
 export function decodeGo(value: unknown, type: GoStruct): Decoding {
-  const found: Findings = { problems: [], unknown: [], place: [], listed: undefined };
+  const found: Findings = { problems: [], unknown: [], moreUnknown: 0, place: [], listed: undefined };
   const decoded = decodeValue(value, type, found);
-  return { value: (decoded ?? {}) as Decoded, problems: found.problems, unknown: found.unknown.toSorted() };
+  const { problems, unknown, moreUnknown } = found;
+  return { value: (decoded ?? {}) as Decoded, problems, unknown: unknown.toSorted(), moreUnknown };
 }
 
 interface Findings {
   readonly problems: FieldProblem[];
   readonly unknown: string[];
+  moreUnknown: number;
   /**
    * The names and indices that lead to the value at work. Its text is made where something is said of the value, because
    * a list may have thousands of items.
@@ -124,7 +128,7 @@ function refuse(value: unknown, expected: string, found: Findings): undefined {
 
 /** Decodes an item of a list or a map: one that is not set has its zero value. */
 const decodeItem = (item: unknown, type: GoType, at: string | number, found: Findings): unknown =>
-  decodeAt(item, type, at, found) ?? zeroOf(type);
+  decodeAt(item, type, at, found) ?? zeroItemOf(type);
 
 /** Decodes a value one step below the place of the findings. */
 function decodeAt(value: unknown, type: GoType, at: string | number, found: Findings): unknown {
@@ -143,9 +147,7 @@ function decodeStruct(value: Decoded, type: GoStruct, found: Findings): Decoded 
     const key = keys[i] ?? "";
     const member = Object.hasOwn(type.struct, key) ? type.struct[key] : undefined;
     if (member === undefined) {
-      found.place.push(key);
-      found.unknown.push(pathOf(found));
-      found.place.pop();
+      findUnknown(key, found);
       members ??= firstMembers(value, keys, i);
       continue;
     }
@@ -155,6 +157,17 @@ function decodeStruct(value: Decoded, type: GoStruct, found: Findings): Decoded 
     if (members !== undefined && decoded !== undefined) members[key] = decoded;
   }
   return members ?? value;
+}
+
+/** An object may have a hundred thousand unknown fields: the first ones are named, the others counted. */
+function findUnknown(key: string, found: Findings): void {
+  if (found.unknown.length === mostOfList) {
+    found.moreUnknown += 1;
+    return;
+  }
+  found.place.push(key);
+  found.unknown.push(pathOf(found));
+  found.place.pop();
 }
 
 /** The value of a member that is not set; `undefined`: a pointer. */
@@ -167,6 +180,10 @@ export function zeroOf(type: GoType): unknown {
   if (type === "duration") return "0s";
   return type === "string" ? "" : 0;
 }
+
+/** The value of an item that is not set: a list or a map is `null`, as Go writes it where it leaves out nothing. */
+export const zeroItemOf = (type: GoType): unknown =>
+  typeof type !== "string" && !("struct" in type) ? null : zeroOf(type);
 
 const describe = (value: unknown): string =>
   value === null

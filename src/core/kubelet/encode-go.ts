@@ -18,6 +18,8 @@ export function encodeGo(value: Decoded, type: GoStruct): Readonly<Record<string
 /** @returns `undefined` for what is left out. */
 function encodeMember(value: unknown, type: GoType, isAlways: boolean): unknown {
   if (typeof type !== "string") {
+    // An item that is not set; see `zeroItemOf`.
+    if (value === null) return null;
     if ("list" in type) {
       const items = (value ?? []) as readonly unknown[];
       return items.length === 0 && !isAlways ? undefined : items.map((item) => encodeMember(item, type.list, true));

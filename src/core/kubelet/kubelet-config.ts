@@ -41,18 +41,21 @@ export interface ReadKubeletConfig {
   /** Whether it sets feature gates. */
   readonly hasGates: boolean;
   readonly problems: readonly FieldProblem[];
-  /** Paths below `spec.kubeletConfig` that a kubelet does not know; sorted. */
+  /** Paths below `spec.kubeletConfig` that a kubelet does not know: the first ones, sorted. */
   readonly unknown: readonly string[];
+  /** How many more there are. */
+  readonly moreUnknown: number;
 }
 
 /** Decodes a `spec.kubeletConfig`; kind and version may be absent. */
 export function decodeKubeletConfig({ spec }: Pick<KubeletConfig, "spec">): ReadKubeletConfig {
   const settings = (spec.kubeletConfig ?? {}) as Decoded;
-  const { value, problems, unknown } = decodeGo(withoutGates(settings), kubeletConfiguration);
+  const { value, problems, unknown, moreUnknown } = decodeGo(withoutGates(settings), kubeletConfiguration);
   return {
     value: { apiVersion: kubeletApiVersion, kind: kubeletKind, ...value },
     problems: problems.map(({ path, reason }) => ({ path: `${settingsPath}${path}`, reason })),
     unknown,
+    moreUnknown,
     hasGates: !isEmptyValue(settings["featureGates"]),
   };
 }
@@ -103,7 +106,7 @@ export function kubeletFiles(
     verdict: "files",
     config,
     withoutEffect: [
-      ...unknownFields(own.unknown, kubeletConfiguration, settingsPath),
+      ...unknownFields(own, kubeletConfiguration, settingsPath),
       ...merged.withoutEffect.map((field) => ({ ...field, path: `${settingsPath}${field.path}` })),
       ...(isPlain ? onlyOfUnits.filter((field) => spec[field] !== undefined).map(unreadOnPlain) : []),
     ],

@@ -1,5 +1,5 @@
 import { nearestOf } from "../text/nearest.ts";
-import { shortJson } from "./decode-go.ts";
+import { type Decoding, shortJson } from "./decode-go.ts";
 import type { GoStruct, GoType } from "./kubelet-fields.ts";
 
 /** A field of an object with settings that changes nothing on machines. */
@@ -14,17 +14,21 @@ export interface LostField {
 /** `spec.kubeletConfig.maxpods is no field of kubelet 1.34, which ignores it: write maxPods` */
 export const lostFieldText = ({ path, reason, remedy }: LostField): string => `${path} ${reason}: ${remedy}`;
 
-/** An object may hold a hundred thousand unknown fields: only the first ones are compared with the known names. */
+/** To find a similar name costs more than to name a field: only the first ones are compared with the known names. */
 const mostCompared = 20;
 
 /**
- * Fields that a kubelet does not know, each with the name that its author most likely meant.
+ * Fields that a kubelet does not know, each with the name that its author most likely meant, and how many more there are.
  *
- * @param paths of the fields in a value of the type.
+ * @param decoding with the paths of the fields in a value of the type.
  * @param prefix of the paths in the object: `spec.kubeletConfig.`
  */
-export const unknownFields = (paths: readonly string[], type: GoStruct, prefix: string): readonly LostField[] =>
-  paths.map((path, i) => {
+export function unknownFields(
+  { unknown, moreUnknown }: Pick<Decoding, "unknown" | "moreUnknown">,
+  type: GoStruct,
+  prefix: string,
+): readonly LostField[] {
+  const fields = unknown.map((path, i) => {
     const meant = i < mostCompared ? meantName(path, type) : undefined;
     return {
       path: `${prefix}${path}`,
@@ -32,6 +36,12 @@ export const unknownFields = (paths: readonly string[], type: GoStruct, prefix: 
       remedy: meant === undefined ? "take it out" : `write ${meant}`,
     };
   });
+  if (moreUnknown === 0) return fields;
+  return [
+    ...fields,
+    { path: prefix.slice(0, -1), reason: `has ${moreUnknown} more unknown fields`, remedy: "take them out" },
+  ];
+}
 
 /** The known name that an unknown one most likely stands for, in any case of its letters. */
 function meantName(path: string, type: GoStruct): string | undefined {

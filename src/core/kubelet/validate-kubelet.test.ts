@@ -34,6 +34,15 @@ test("fields of another case or name are named, and do not refuse [validate-kube
   });
 });
 
+test("the first hundred unknown fields are named, and the others counted [validate-kubelet-7]", () => {
+  const kubeletConfig = Object.fromEntries(Array.from({ length: 250 }, (_, i) => [`field${i}`, i]));
+  expect(judged({ ...kubeletConfig, logging: { level: 2 } })).toMatchObject({
+    problems: [],
+    unknown: { length: 100 },
+    moreUnknown: 151,
+  });
+});
+
 test("the largest object is judged in little time: the work is in proportion to it [validate-kubelet-3]", () => {
   const evictionHard = Object.fromEntries(Array.from({ length: 40_000 }, (_, i) => [`memory.available.${i}`, "100Mi"]));
   const registerWithTaints = Array.from({ length: 10_000 }, (_, i) => ({ key: `k${i}`, effect: "NoSchedule" }));

@@ -15,6 +15,8 @@ export interface KubeletJudgement {
   readonly problems: readonly FieldProblem[];
   /** Paths of fields that a kubelet does not know, and ignores; sorted. */
   readonly unknown: readonly string[];
+  /** How many more there are. */
+  readonly moreUnknown: number;
   /** What it says; only as much as could be read where there are problems. */
   readonly decoded: Decoded;
 }
@@ -27,9 +29,9 @@ export interface KubeletJudgement {
  * @param config a KubeletConfiguration as a JSON value.
  */
 export function judgeKubeletConfiguration(config: unknown): KubeletJudgement {
-  const { value: decoded, problems, unknown } = decodeGo(config, kubeletConfiguration);
-  if (problems.length > 0) return { problems: [...kindProblems(decoded), ...problems], unknown, decoded };
-  return { problems: problemsOfRead(decoded), unknown, decoded };
+  const { value: decoded, problems, unknown, moreUnknown } = decodeGo(config, kubeletConfiguration);
+  if (problems.length > 0) return { problems: [...kindProblems(decoded), ...problems], unknown, moreUnknown, decoded };
+  return { problems: problemsOfRead(decoded), unknown, moreUnknown, decoded };
 }
 
 /**

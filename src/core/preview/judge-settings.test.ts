@@ -33,15 +33,16 @@ describe("settings by themselves", () => {
     expect(said(problemsOfRuntimeConfig({ spec }))).toEqual(problems);
   });
 
-  test("a hundred thousand fields that no kubelet knows are told in little time [judge-settings-5]", () => {
-    const text = JSON.stringify(Object.fromEntries(Array.from({ length: 100_000 }, (_, i) => [`field${i}`, 1])));
-    const times = Array.from({ length: 3 }, () => {
-      const kubeletConfig = JSON.parse(text) as never;
-      const began = process.cpuUsage();
-      expect(problemsOfKubeletConfig({ spec: { machineConfigPoolSelector, kubeletConfig } })).toHaveLength(100_000);
-      return process.cpuUsage(began).user / 1000;
+  test("the first hundred fields that no kubelet knows are warnings, with the number of the others [judge-settings-5]", () => {
+    const kubeletConfig = Object.fromEntries(Array.from({ length: 100_000 }, (_, i) => [`field${i}`, 1])) as never;
+    const problems = problemsOfKubeletConfig({ spec: { machineConfigPoolSelector, kubeletConfig } });
+    expect(problems).toHaveLength(101);
+    expect(problems[100]).toEqual({
+      severity: "warning",
+      path: "spec.kubeletConfig",
+      reason: "has 99900 more unknown fields",
+      remedy: "take them out",
     });
-    expect(Math.min(...times)).toBeLessThan(120);
   });
 
   test("an empty selector is a warning, a wrong one is refused [judge-settings-4]", () => {
