@@ -13,6 +13,7 @@ import { registryKinds } from "../core/runtime/registry-objects.ts";
 import type { KubeObject } from "../api/schema/object.ts";
 import { problemsOfObject } from "../core/preview/object-rules.ts";
 import type { Problem } from "../ignition/problem.ts";
+import { soundPart } from "./sound-part.ts";
 import { type Manifest, documentsToUse, invalidManifest } from "./manifests.ts";
 
 export interface JudgedKind {
@@ -55,16 +56,18 @@ export function kindsToJudge(): (apiVersion: string, kind: string) => JudgedKind
 const madeByTheCluster: ReadonlySet<string> = new Set([ControllerConfig.kind, OSImageStream.kind]);
 
 /**
- * What an API server refuses of a manifest by the definition of its kind alone; a manifest without such errors has the
- * shape of its type.
+ * A manifest as an API server would store it, and what the server refuses by the definition of its kind alone; a manifest
+ * without such errors has the shape of its type.
  */
-export function errorsOfShape(manifest: Manifest, served: JudgedKind): readonly Problem[] {
-  if (madeByTheCluster.has(manifest.kind)) return [];
-  return storedForm(manifest, served).errors;
+export function judgeShape(
+  manifest: Manifest,
+  served: JudgedKind,
+): { readonly stored: Manifest; readonly errors: readonly Problem[] } {
+  return madeByTheCluster.has(manifest.kind) ? { stored: manifest, errors: [] } : storedForm(manifest, served);
 }
 
 /**
- * Reads manifests from files and folders, each with the shape of its kind, so that everything can be computed of them.
+ * Reads manifests from files and folders, each as an API server would store it, so that everything can be computed of them.
  *
  * @throws McoError `MCO_MANIFEST_INVALID` with file, document and field.
  */
@@ -72,27 +75,54 @@ export function readSoundManifests(paths: readonly string[]): readonly Manifest[
   const kinds = kindsToJudge();
   return documentsToUse(paths).map(({ manifest, place, positionOf }) => {
     const served = kinds(manifest.apiVersion, manifest.kind);
-    const [error] = served === undefined ? [] : errorsOfShape(manifest, served);
-    if (error === undefined) return manifest;
+    if (served === undefined) return manifest;
+    const { stored, errors } = judgeShape(manifest, served);
+    const [error] = errors;
+    if (error === undefined) return stored;
     const reason = `${manifest.kind}/${manifest.metadata.name}: ${error.path}: ${error.reason}`;
     throw invalidManifest({ place, reason, position: positionOf(error.path) });
   });
 }
 
 /** A manifest as the API server would store it, the fields that it drops, and why it refuses the rest. */
-function storedForm(manifest: Manifest, { schema, definition }: JudgedKind) {
+function storedForm(manifest: Manifest, served: JudgedKind) {
   const copy = structuredClone(manifest) as unknown as Parameters<CompiledSchema["validate"]>[0];
-  const dropped = schema.prune(copy);
-  schema.applyDefaults(copy);
-  const errors = [...schema.validate(copy, undefined), ...definition.validate(copy, undefined, "")]
-    .filter(({ isRest }) => isRest !== true)
-    .map(({ field, message }): Problem => ({ severity: "error", path: field, reason: message }));
-  return { stored: copy as unknown as Manifest, dropped, errors };
+  const dropped = served.schema.prune(copy);
+  served.schema.applyDefaults(copy);
+  const stored = copy as unknown as Manifest;
+  const errors = refusals(stored, served).map(({ field, message }): Problem => ({
+    severity: "error",
+    path: field,
+    reason: message,
+  }));
+  return { stored, dropped, errors };
+}
+
+/** Why the API server refuses a manifest in its stored form. */
+function refusals(stored: Manifest, { schema, definition }: JudgedKind) {
+  const object = stored as unknown as Parameters<CompiledSchema["validate"]>[0];
+  return [...schema.validate(object, undefined), ...definition.validate(object, undefined, "")].filter(
+    ({ isRest }) => isRest !== true,
+  );
+}
+
+/** Refusals after which a value may be of another type than its kind has. */
+const ofShape: ReadonlySet<string> = new Set(["FieldValueTypeInvalid", "FieldValueRequired", "FieldValueNotSupported"]);
+
+/** The problems, beside what the API server refuses, of what such a manifest has in the right shape. */
+function problemsBeside(errors: readonly Problem[], stored: Manifest, served: JudgedKind): readonly Problem[] {
+  const sound = soundPart(stored, (part) =>
+    refusals(part, served).flatMap(({ reason, field }) => (ofShape.has(reason) ? [field] : [])),
+  );
+  if (sound === undefined) return [];
+  const refused = new Set(errors.map(({ path }) => path));
+  const problems = sound.inWhole(problemsOfObject(sound.part.kind, sound.part));
+  return problems.filter(({ path }) => !refused.has(path));
 }
 
 /**
  * A manifest as the API server would store it, with all findings: first the server's, then those of rendering and the
- * machines.
+ * machines. Of a manifest with a wrong shape, the parts with the right one are judged.
  */
 export function judgeManifest(
   manifest: Manifest,
@@ -105,8 +135,12 @@ export function judgeManifest(
     reason: "is unknown, and the API server drops it",
     remedy: "take the field out, or correct its name",
   }));
-  // A manifest of the wrong shape cannot be judged further.
-  if (errors.length > 0) return { stored, hasShape: false, problems: [...errors, ...unknown] };
-  const beyond = problemsOfObject(manifest.kind, manifest);
+  if (errors.length > 0)
+    return {
+      stored,
+      hasShape: false,
+      problems: [...errors, ...problemsBeside(errors, stored, served), ...unknown],
+    };
+  const beyond = problemsOfObject(stored.kind, stored);
   return { stored, hasShape: true, problems: [...beyond, ...unknown] };
 }

@@ -16,7 +16,7 @@ async function wrongObjects(): Promise<string> {
     { length: 1000 },
     (_, index) => `apiVersion: machineconfiguration.openshift.io/v1
 kind: MachineConfig
-metadata: {name: wrong-${index}}
+metadata: {name: wrong-${index}, labels: {machineconfiguration.openshift.io/role: worker}}
 spec: {kernelArguments: "quiet"}
 `,
   );

@@ -6,7 +6,7 @@ import { usageError } from "../arguments.ts";
 import type { ValuesOf, flags } from "../flags.ts";
 import { objectsInCluster, objectsInManifests, overlaid } from "../cluster-objects.ts";
 import { judgeByPolicies } from "../judge-by-policies.ts";
-import { errorsOfShape, kindsToJudge } from "../judge-manifest.ts";
+import { judgeShape, kindsToJudge } from "../judge-manifest.ts";
 import { type Manifest, readManifests } from "../manifests.ts";
 import { withPlannedRegistries } from "../registry-objects.ts";
 
@@ -80,7 +80,7 @@ function unplanned(kinds: readonly string[], source: PlanSource): readonly strin
   return kinds.filter((kind) => !covered.has(kind));
 }
 
-/** The manifests that have the shape of their kinds, and why an API server refuses the others. */
+/** The manifests that have the shape of their kinds, as an API server would store them, and why it refuses the others. */
 function sortedOut(manifests: readonly Manifest[]): {
   readonly sound: readonly Manifest[];
   readonly refusals: ClusterForecast["refusals"];
@@ -90,8 +90,8 @@ function sortedOut(manifests: readonly Manifest[]): {
   const refusals: ClusterForecast["refusals"][number][] = [];
   for (const manifest of manifests) {
     const served = kinds(manifest.apiVersion, manifest.kind);
-    const errors = served === undefined ? [] : errorsOfShape(manifest, served);
-    if (errors.length === 0) sound.push(manifest);
+    const { stored, errors } = served === undefined ? { stored: manifest, errors: [] } : judgeShape(manifest, served);
+    if (errors.length === 0) sound.push(stored);
     for (const { path, reason } of errors) refusals.push({ object: objectNameOf(manifest), path, reason });
   }
   return { sound, refusals };
