@@ -100,3 +100,15 @@ export function readAddresses(texts: readonly string[], what: string): readonly 
     return isIP(text) === 4 ? text : new URL(`http://[${text}]`).hostname.slice(1, -1);
   });
 }
+
+/** The form in which a command prints: `--json` is short for `--format json`. */
+export function outputFormat<Format extends string>(
+  { json, format = json ? "json" : "text" }: { readonly json: boolean; readonly format?: string | undefined },
+  formats: readonly Format[],
+): Format {
+  const found = formats.find((one) => one === format);
+  if (found === undefined)
+    throw usageError(`there is no format ${format}${didYouMean(format, formats)}: one of ${formats.join(", ")}`);
+  if (json && format !== "json") throw usageError("--json and --format contradict each other");
+  return found;
+}

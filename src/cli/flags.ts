@@ -51,6 +51,13 @@ const kubeconfig = {
 } as const;
 
 const json = { flag: "--json", text: "print one JSON object" } as const;
+/** Of the commands whose output becomes a comment of a pull request. */
+const commentFormat = {
+  flag: "--format",
+  value: "FORM",
+  takes: ["text", "json", "markdown"],
+  text: "text (default); json, as --json; markdown: a comment for a pull or merge request",
+} as const;
 const manifests = {
   flag: "-f",
   name: "filename",
@@ -143,6 +150,7 @@ export const flags = {
   ],
   plan: [
     { flag: "--json", text: "print the forecast as JSON" },
+    commentFormat,
     {
       flag: "-f",
       name: "filename",
@@ -188,7 +196,7 @@ export const flags = {
     directory,
     kubeconfig,
   ],
-  diff: [json, manifests, onlyPool, directory, kubeconfig],
+  diff: [json, commentFormat, manifests, onlyPool, directory, kubeconfig],
   validate: [
     {
       flag: "-f",

@@ -130,6 +130,25 @@ describe("mco diff", () => {
     expect(await mco("diff", one, one)).toMatchObject({ code: 0, out: "" });
   });
 
+  test("as a comment: a table, and each difference to unfold [cli-markdown-6]", async () => {
+    const before = save("1.json", base, infra);
+    const after = save(
+      "2.json",
+      config("00-worker", { ...files({ "/etc/a": "one\n2\n" }), kernelArguments: [] }),
+      infra,
+    );
+    const { code, out } = await mco("diff", before, after, "--pool", "worker", "--format", "markdown");
+    expect(code).toBe(2);
+    expect(out).toMatch(/^### 1 configuration changed\n\n\| configuration \| changes \|\n/);
+    expect(out).toMatch(/\n```diff\n~ \/etc\/a\n--- a\/etc\/a\n\+\+\+ b\/etc\/a\n[^]*\n-two\n\+2\n[^]*\n```\n/);
+    expect(await mco("diff", before, before, "--format", "markdown")).toMatchObject({
+      code: 0,
+      out: "### Both sides are equal\n",
+    });
+    expect(await mco("diff", before, after, "--format", "html")).toMatchObject({ code: "MCO_USAGE" });
+    expect(await mco("diff", before, after, "--json", "--format", "markdown")).toMatchObject({ code: "MCO_USAGE" });
+  });
+
   test("folders are compared pool by pool", async () => {
     const before = save("1.json", base, infra);
     const after = save("2.json", base, infra, config("50-infra", files({ "/etc/b": "b\n" }), "infra"));
@@ -374,6 +393,25 @@ describe("settings of registries", () => {
     kind: "Node",
     metadata: { name: "w0", labels: { "node-role.kubernetes.io/worker": "" } },
   };
+
+  test("mco plan as a comment: a row for each fate of machines, and the reasons to unfold [cli-markdown-5]", async () => {
+    const from = save("1.json", base, node, { ...node, metadata: { ...node.metadata, name: "w1" } });
+    const change = save("2.json", config("50-worker", files({ "/etc/new": "@all `x` | </details>" })));
+    const { code, out } = await mco("plan", "-f", change, "--from", from, "--format", "markdown");
+    expect(code).toBe(2);
+    expect(out).toMatch(
+      /^### This change concerns 1 of 1 pool\n\n\| pool \| configuration \| machines \| what happens \|\n/,
+    );
+    expect(out).toMatch(/\n\| `worker` \| `rendered-worker-[0-9a-f]{32}` \| 2 \| `drain, reboot` \|\n/);
+    expect(out).toMatch(
+      /<summary><code>pool worker<\/code><\/summary>\n\n```text\n[^]*because[^]*\n```\n\n<\/details>\n$/,
+    );
+    const wrong = save("3.json", config("50-worker", files({ "etc/new": "x" })));
+    expect(await mco("plan", "-f", wrong, "--from", from, "--format", "markdown")).toMatchObject({
+      code: 1,
+      out: expect.stringMatching(/^### This change cannot be applied\n/) as string,
+    });
+  });
 
   test("mco plan --os-stream shows the machines that reboot, what breaks them, and what is not known [cli-os-stream-1]", async () => {
     const image = (name: string) => `registry.example.com/${name}@sha256:${"0".repeat(64)}`;

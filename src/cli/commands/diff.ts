@@ -3,13 +3,15 @@ import type { MachineConfig } from "../../api/kinds/machine-config.ts";
 import { type DescribedChange, describeDiff } from "../../core/config/describe-diff.ts";
 import { diffConfigs } from "../../core/config/diff-configs.ts";
 import { type ClusterObjects, renderInputsOf } from "../../core/preview/plan-cluster.ts";
+import { countText } from "../../core/text/count-text.ts";
 import { type RenderRefusal, renderPool } from "../../core/render/render-pool.ts";
-import { readArguments, usageError } from "../arguments.ts";
+import { outputFormat, readArguments, usageError } from "../arguments.ts";
 import { flags } from "../flags.ts";
 import { objectsFrom, objectsInCluster, objectsInManifests, overlaid } from "../cluster-objects.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { readSoundManifests } from "../judge-manifest.ts";
 import { processIo } from "../io.ts";
+import { markdownComment } from "../markdown.ts";
 
 /** One side of a comparison. */
 type Side =
@@ -56,6 +58,7 @@ function comparePools(before: ClusterObjects, after: ClusterObjects, only: reado
 
 export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = readArguments(args, flags.diff, { positionals: true });
+  const format = outputFormat(values, ["text", "json", "markdown"]);
   const [first, second, ...more] = positionals;
   if (first === undefined || more.length > 0)
     throw usageError("name two configurations or two folders, or one folder to compare with the cluster");
@@ -101,31 +104,65 @@ export async function run(args: readonly string[]): Promise<number> {
         : comparePools(asPools(from), asPools(to), only);
   }
 
-  if (values.json) {
-    const shown = comparisons.map((one) =>
-      one.verdict === "refused"
-        ? one
-        : { ...one, changes: one.changes.map(({ change, lines }) => ({ ...change, lines })) },
-    );
-    processIo().out(`${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "Diff", comparisons: shown })}\n`);
-  } else {
-    const texts = comparisons.flatMap((one) => describe(one));
-    if (texts.length > 0) processIo().out(`${texts.join("\n\n")}\n`);
-  }
+  processIo().out({ text: textOf, json: jsonOf, markdown: commentOf }[format](comparisons));
   if (comparisons.some(({ verdict }) => verdict === "refused")) return exitCodes.failed;
   return comparisons.some((one) => one.verdict === "compared" && one.changes.length > 0)
     ? exitCodes.change
     : exitCodes.ok;
 }
 
-/** Nothing for equal sides, as diff(1). */
-function describe(one: Comparison): readonly string[] {
-  if (one.verdict === "refused")
-    return one.refusals.map(
-      ({ reason, remedy }) =>
-        `pool ${one.pool}: would not render: ${reason}${remedy === undefined ? "" : `; ${remedy}`}`,
-    );
-  if (one.changes.length === 0) return [];
-  const head = `${one.pool === undefined ? "" : `pool ${one.pool}: `}${one.from === "" ? "nothing" : one.from} → ${one.to === "" ? "nothing" : one.to}`;
-  return [head, ...one.changes.map(({ title, lines }) => [title, ...lines].join("\n"))];
+function jsonOf(comparisons: readonly Comparison[]): string {
+  const shown = comparisons.map((one) =>
+    one.verdict === "refused"
+      ? one
+      : { ...one, changes: one.changes.map(({ change, lines }) => ({ ...change, lines })) },
+  );
+  return `${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "Diff", comparisons: shown })}\n`;
 }
+
+/** Nothing for equal sides, as diff(1). */
+function textOf(comparisons: readonly Comparison[]): string {
+  const texts = comparisons.flatMap((one) => {
+    if (one.verdict === "refused") return refusalLines(one);
+    return one.changes.length === 0 ? [] : [sidesOf(one), ...one.changes.map((change) => linesOf(change).join("\n"))];
+  });
+  return texts.length === 0 ? "" : `${texts.join("\n\n")}\n`;
+}
+
+/** The comparison as a comment: pools in a table, and below it the changes of each. */
+function commentOf(comparisons: readonly Comparison[]): string {
+  const changed = comparisons.filter((one) => one.verdict === "refused" || one.changes.length > 0);
+  return markdownComment({
+    title: titleOf(changed),
+    columns: ["configuration", "changes"],
+    rows: changed.map((one) =>
+      one.verdict === "refused"
+        ? [{ code: `pool ${one.pool}` }, "would not render"]
+        : [{ code: sidesOf(one) }, String(one.changes.length)],
+    ),
+    language: "diff",
+    parts: changed.map((one) =>
+      one.verdict === "refused"
+        ? { title: `pool ${one.pool}`, lines: refusalLines(one) }
+        : { title: sidesOf(one), lines: one.changes.flatMap(linesOf) },
+    ),
+  });
+}
+
+function titleOf(changed: readonly Comparison[]): string {
+  const refused = changed.filter(({ verdict }) => verdict === "refused").length;
+  if (refused > 0) return `${countText(refused, "pool")} would not render`;
+  return changed.length === 0 ? "Both sides are equal" : `${countText(changed.length, "configuration")} changed`;
+}
+
+const refusalLines = ({ pool, refusals }: Extract<Comparison, { readonly verdict: "refused" }>): readonly string[] =>
+  refusals.map(
+    ({ reason, remedy }) => `pool ${pool}: would not render: ${reason}${remedy === undefined ? "" : `; ${remedy}`}`,
+  );
+
+type Compared = Extract<Comparison, { readonly verdict: "compared" }>;
+
+const sidesOf = ({ pool, from, to }: Compared): string =>
+  `${pool === undefined ? "" : `pool ${pool}: `}${from === "" ? "nothing" : from} → ${to === "" ? "nothing" : to}`;
+
+const linesOf = ({ title, lines }: DescribedChange): readonly string[] => [title, ...lines];

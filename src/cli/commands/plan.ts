@@ -11,22 +11,25 @@ import {
   objectNameOf,
   withRegistryManifests,
 } from "../../core/runtime/registry-objects.ts";
-import { readArguments, usageError } from "../arguments.ts";
+import { outputFormat, readArguments, usageError } from "../arguments.ts";
 import { flags } from "../flags.ts";
 import { connect } from "../connect.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { processIo } from "../io.ts";
-import { describePlan, forecastWithoutSecrets } from "../plan/describe-plan.ts";
+import { type MarkdownComment, markdownComment } from "../markdown.ts";
+import { describePlan, fatesOf, forecastWithoutSecrets } from "../plan/describe-plan.ts";
 import { judgeOSImages, osImageLines } from "../plan/judge-os-images.ts";
 import { type PlanSource, type PlannedChange, readChange } from "../plan/read-change.ts";
 import { readOSImage } from "../plan/read-os-image.ts";
 import { sizedPinnedImages } from "../plan/size-pinned-images.ts";
 import { readRegistryObjects } from "../registry-objects.ts";
+import { countText } from "../../core/text/count-text.ts";
 
 export async function run(args: readonly string[]): Promise<number> {
   const { values } = readArguments(args, flags.plan);
+  const format = outputFormat(values, ["text", "json", "markdown"]);
   const plan = await planOf(await readChange(values), values["os-stream"], values.pool);
-  processIo().out(values.json ? jsonOf(plan) : textOf(plan));
+  processIo().out({ text: textOf, json: jsonOf, markdown: commentOf }[format](plan));
   if (cannotBeApplied(plan)) return exitCodes.failed;
   const changes = plan.forecast.pools.some(({ verdict }) => verdict === "changes") || plan.pinned.pools.length > 0;
   return changes ? exitCodes.change : exitCodes.ok;
@@ -100,13 +103,53 @@ const jsonOf = ({ forecast, pinned, osImages, stream }: Plan): string =>
     ...(stream === undefined ? {} : { osStream: stream.pools }),
   })}\n`;
 
-function textOf({ forecast, pinned, osImages, stream }: Plan): string {
-  const lines = [
-    ...osImageLines(osImages),
-    ...pinnedImagesLines(pinned.pools, pinned.atOnce),
-    ...(stream === undefined ? [] : streamLines(stream.name, stream.image, stream.pools)),
-  ];
-  return `${[...describePlan(forecast), ...(lines.length === 0 ? [] : ["", ...lines])].join("\n")}\n`;
+function textOf(plan: Plan): string {
+  const { objects, pools } = describePlan(plan.forecast);
+  const sections = [objects, ...pools.map(({ lines }) => lines), imageLines(plan)];
+  return `${sections
+    .filter((lines) => lines.length > 0)
+    .map((lines) => lines.join("\n"))
+    .join("\n\n")}\n`;
+}
+
+/** What is said of images: of those that machines boot, and of pinned ones. */
+const imageLines = ({ pinned, osImages, stream }: Plan): readonly string[] => [
+  ...osImageLines(osImages),
+  ...pinnedImagesLines(pinned.pools, pinned.atOnce),
+  ...(stream === undefined ? [] : streamLines(stream.name, stream.image, stream.pools)),
+];
+
+/** The plan as a comment: what happens to machines in a table, and why below it. */
+function commentOf(plan: Plan): string {
+  const { objects, pools } = describePlan(plan.forecast);
+  const changed = pools.filter(({ pool }) => pool.verdict !== "unchanged");
+  const count = pools.length === 0 ? "no pool" : `${changed.length} of ${countText(pools.length, "pool")}`;
+  return markdownComment({
+    title: cannotBeApplied(plan) ? "This change cannot be applied" : `This change concerns ${count}`,
+    columns: ["pool", "configuration", "machines", "what happens"],
+    rows: pools.flatMap(({ pool }) => rowsOf(pool)),
+    language: "text",
+    parts: [
+      { title: "objects", lines: objects },
+      ...changed.map(({ pool, lines }) => ({ title: `pool ${pool.pool}`, lines })),
+      { title: "images", lines: imageLines(plan) },
+    ].filter(({ lines }) => lines.length > 0),
+  });
+}
+
+function rowsOf(pool: ClusterForecast["pools"][number]): MarkdownComment["rows"] {
+  const name = { code: pool.pool };
+  switch (pool.verdict) {
+    case "unchanged":
+      return [[name, { code: pool.rendered }, "", "nothing"]];
+    case "refused":
+      return [[name, "would not render", "", ""]];
+    case "changes": {
+      const fates = fatesOf(pool);
+      if (fates.length === 0) return [[name, { code: pool.to }, "0", ""]];
+      return fates.map(({ fate, nodes }) => [name, { code: pool.to }, String(nodes.length), { code: fate }]);
+    }
+  }
 }
 
 /** What can be read of an OS image with the cluster's credentials. */

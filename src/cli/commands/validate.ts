@@ -2,7 +2,7 @@ import type { Problem } from "../../ignition/problem.ts";
 import { problemsTogether } from "../../core/preview/judge-together.ts";
 import { registryManifestProblems } from "../../core/preview/judge-registries.ts";
 import { objectNameOf } from "../../core/runtime/registry-objects.ts";
-import { didYouMean, readArguments, usageError } from "../arguments.ts";
+import { outputFormat, readArguments, usageError } from "../arguments.ts";
 import { flags } from "../flags.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { judgeByPolicies } from "../judge-by-policies.ts";
@@ -15,8 +15,7 @@ export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = readArguments(args, flags.validate, { positionals: true });
   const paths = [...positionals, ...values.filename];
   if (paths.length === 0) throw usageError("name the files or folders to validate, or '-' for standard input");
-  const format = formatOf(values.format ?? (values.json ? "json" : "text"));
-  if (values.json && format !== "json") throw usageError("--json and --format contradict each other");
+  const format = outputFormat(values, Object.keys(validationFormats) as ValidationFormat[]);
   const documents = readDocuments(paths);
   if (documents.length === 0)
     throw usageError(
@@ -76,15 +75,6 @@ export async function run(args: readonly string[]): Promise<number> {
   );
   processIo().out(validationFormats[format]({ documents: looked, findings }));
   return hasErrors(findings) ? exitCodes.failed : exitCodes.ok;
-}
-
-function formatOf(text: string): ValidationFormat {
-  const format = (Object.keys(validationFormats) as ValidationFormat[]).find((one) => one === text);
-  if (format === undefined)
-    throw usageError(
-      `there is no format ${text}${didYouMean(text, Object.keys(validationFormats))}: one of ${Object.keys(validationFormats).join(", ")}`,
-    );
-  return format;
 }
 
 /** What is wrong with a manifest, whatever stands beside it. */

@@ -1,4 +1,3 @@
-import { pushAll } from "../../api/schema/push-all.ts";
 import { describeChange, describeConsequence } from "../../core/config/change.ts";
 import { maskChange } from "../../core/config/describe-diff.ts";
 import { isOfDaemon, whyNothingHappens } from "../../core/preview/forecast-summary.ts";
@@ -13,18 +12,22 @@ export const forecastWithoutSecrets = (pool: PoolForecast): PoolForecast =>
 
 const sign = { create: "+", update: "~", delete: "-" } as const;
 
-/** A forecast as lines of text. */
-export function describePlan(forecast: ClusterForecast): readonly string[] {
-  const lines: string[] = [];
+/** A forecast as lines of text: what is said of objects, then of each pool. */
+export interface DescribedPlan {
+  readonly objects: readonly string[];
+  readonly pools: readonly { readonly pool: PoolForecast; readonly lines: readonly string[] }[];
+}
+
+/** Describes a forecast. */
+export function describePlan(forecast: ClusterForecast): DescribedPlan {
+  const objects: string[] = [];
   for (const { object, path, reason, remedy } of forecast.refusals) {
-    lines.push(`refused: ${object}: ${path}: ${reason}`);
-    if (remedy !== undefined) lines.push(`         ${remedy}`);
+    objects.push(`refused: ${object}: ${path}: ${reason}`);
+    if (remedy !== undefined) objects.push(`         ${remedy}`);
   }
-  for (const warning of forecast.warnings) lines.push(`warning: ${warning}`);
+  for (const warning of forecast.warnings) objects.push(`warning: ${warning}`);
   const alone = new Set(forecast.refusals.map(({ object }) => object));
-  for (const pool of forecast.pools)
-    pushAll(lines, [...(lines.length === 0 ? [] : [""]), ...describePool(pool, alone)]);
-  return lines;
+  return { objects, pools: forecast.pools.map((pool) => ({ pool, lines: describePool(pool, alone) })) };
 }
 
 /** How many reasons are told for which a pool would not render; the JSON output has them all. */
@@ -81,10 +84,19 @@ function describeChanges(pool: ChangingPool): readonly string[] {
 }
 
 /** What happens to each machine, with those of one fate in one line. */
-function machineLines({ nodes, irreconcilable, changes }: ChangingPool): readonly string[] {
-  if (nodes.length === 0) return ["  no machine is in this pool"];
+function machineLines(pool: ChangingPool): readonly string[] {
+  if (pool.nodes.length === 0) return ["  no machine is in this pool"];
+  return fatesOf(pool).map(({ fate, nodes }) => `  ${nodes.map(({ node }) => node).join(", ")}: ${fate}`);
+}
+
+/** What happens to the machines of a pool, each fate with its machines. */
+export function fatesOf({
+  nodes,
+  irreconcilable,
+  changes,
+}: ChangingPool): readonly { readonly fate: string; readonly nodes: readonly NodeForecast[] }[] {
   const byFate = Map.groupBy(nodes, (node) => (irreconcilable.length > 0 ? "stays as it is" : fateOf(node, changes)));
-  return [...byFate].map(([fate, those]) => `  ${those.map(({ node }) => node).join(", ")}: ${fate}`);
+  return [...byFate].map(([fate, those]) => ({ fate, nodes: those }));
 }
 
 function fateOf({ drains, actions, reboots }: NodeForecast, changes: ChangingPool["changes"]): string {
