@@ -1,4 +1,4 @@
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
@@ -348,6 +348,14 @@ metadata: {name: a, labels: {${labels.role}: worker}}
       spec: { nodeDisruptionPolicy: { files: [{ path: "/etc/a", actions: [{ type: "Reboot" }, { type: "Drain" }] }] } },
     };
     expect((await mco("validate", save("1.json", manifest))).out).toContain("Reboot must be the only action");
+  });
+
+  test("the hook of pre-commit names the command, which takes several files [cli-pre-commit-1]", async () => {
+    const hooks = parse(readFileSync(join(import.meta.dirname, "../../.pre-commit-hooks.yaml"), "utf8")) as readonly {
+      readonly entry: string;
+    }[];
+    expect(hooks.map(({ entry }) => entry)).toEqual(["mco validate"]);
+    expect((await mco("validate", save("1.json", base), save("2.json", infra))).code).toBe(0);
   });
 
   test("what is missing is an error, no crash", async () => {
