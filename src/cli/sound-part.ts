@@ -2,7 +2,7 @@ import { type Problem, pathTo } from "../ignition/problem.ts";
 
 type Step = string | number;
 
-/** What is left of an object without the parts that have a wrong shape. */
+/** The rest of an object once the parts with a wrong shape are taken out. */
 export interface SoundPart<Whole> {
   readonly part: Whole;
   /**

@@ -39,7 +39,7 @@ export async function run(args: readonly string[]): Promise<number> {
 interface Plan {
   readonly forecast: ClusterForecast;
   readonly pinned: { readonly pools: readonly SizedPool[]; readonly atOnce: number };
-  /** What the change newly needs of OS images. */
+  /** New needs of the change that OS images must meet. */
   readonly osImages: readonly OSImageForecast[];
   readonly stream:
     | { readonly name: string; readonly image: string; readonly pools: readonly OSImageForecast[] }
@@ -112,7 +112,7 @@ function textOf(plan: Plan): string {
     .join("\n\n")}\n`;
 }
 
-/** What is said of images: of those that machines boot, and of pinned ones. */
+/** The lines about images: those that machines boot, and pinned ones. */
 const imageLines = ({ pinned, osImages, stream }: Plan): readonly string[] => [
   ...osImageLines(osImages),
   ...pinnedImagesLines(pinned.pools, pinned.atOnce),
@@ -152,7 +152,7 @@ function rowsOf(pool: ClusterForecast["pools"][number]): MarkdownComment["rows"]
   }
 }
 
-/** What can be read of an OS image with the cluster's credentials. */
+/** The facts that the credentials of the cluster give of an OS image. */
 async function osImageFacts(image: string, { source, before }: PlannedChange): Promise<OSImageFacts> {
   if (source === undefined) return { verdict: "unread", problem: "no cluster is asked for its credentials" };
   const { kube, close } = await connect({ kubeconfig: source.kubeconfig, directory: source.dir, component: "plan" });

@@ -83,13 +83,13 @@ function describeChanges(pool: ChangingPool): readonly string[] {
   ];
 }
 
-/** What happens to each machine, with those of one fate in one line. */
+/** The fates of machines as lines, with the machines of one fate in one line. */
 function machineLines(pool: ChangingPool): readonly string[] {
   if (pool.nodes.length === 0) return ["  no machine is in this pool"];
   return fatesOf(pool).map(({ fate, nodes }) => `  ${nodes.map(({ node }) => node).join(", ")}: ${fate}`);
 }
 
-/** What happens to the machines of a pool, each fate with its machines. */
+/** The fates of the machines of a pool, each with its machines. */
 export function fatesOf({
   nodes,
   irreconcilable,
