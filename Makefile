@@ -105,8 +105,8 @@ sbom: setup ## write sbom.spdx.json: every locked package with its hash (SPDX 2.
 	@echo "written: $(or $(FILE),sbom.spdx.json)"
 
 .PHONY: release
-release: setup ## write dist/release from the commit: program, bills of materials, provenance, sums (VERSION=, NODE_IMAGE=NAME@sha256:…, IMAGES="NAME=OCI-LAYOUT …", BUILDER=URI, SOURCE=URI; docs/releasing.md)
-	@hack/release --version "$(VERSION)" --node-image "$(NODE_IMAGE)" $(foreach image,$(IMAGES),--image $(image)) $(if $(BUILDER),--builder $(BUILDER)) $(if $(SOURCE),--source $(SOURCE))
+release: setup ## write dist/release from the commit: program, bills of materials, provenance, sums (VERSION=, NODE_IMAGE=NAME@sha256:…, IMAGES="NAME=OCI-LAYOUT …", BUILDER=URI, SOURCE=URI, DOWNLOADS=URL; docs/releasing.md)
+	@hack/release --version "$(VERSION)" --node-image "$(NODE_IMAGE)" $(foreach image,$(IMAGES),--image $(image)) $(if $(BUILDER),--builder $(BUILDER)) $(if $(SOURCE),--source $(SOURCE)) $(if $(DOWNLOADS),--downloads $(DOWNLOADS))
 
 .PHONY: kubernetes-types
 kubernetes-types: setup ## write the types of Kubernetes' kinds from the sources of the release in hack/control-plane/go.mod (needs Go)

@@ -25,6 +25,7 @@ import { gzipSync } from "node:zlib";
 import { type PlainEntry, writeTar } from "../src/registry/tar.ts";
 import { type ImageFiles, imageFiles } from "./image-files.ts";
 import { chosenFiles, programFolder, spdxOfImage } from "./image-sbom.ts";
+import { downloadsProblem, krewManifest } from "./krew.ts";
 import { type ResourceDescriptor, defaultBuilder, provenanceOf } from "./provenance.ts";
 import { type Lockfile, spdxOf } from "./sbom.ts";
 import { spdxTime } from "./spdx.ts";
@@ -36,6 +37,8 @@ export interface ReleaseOptions {
   readonly nodeImage: string;
   readonly builder?: string;
   readonly source?: string;
+  /** Where the release's files will be; with it there is a manifest for krew. */
+  readonly downloads?: string;
   /** Names of images that were built from the same commit, and their trees or OCI layouts. */
   readonly images: Readonly<Record<string, string>>;
   readonly folder: string;
@@ -66,9 +69,11 @@ export function refusals(given: {
   readonly packageVersion: string;
   readonly nodeImage: string;
   readonly changedFiles: readonly string[];
+  readonly downloads?: string | undefined;
 }): readonly string[] {
-  const { version, packageVersion, nodeImage, changedFiles } = given;
+  const { version, packageVersion, nodeImage, changedFiles, downloads } = given;
   return [
+    ...[downloads === undefined ? undefined : downloadsProblem(downloads)].filter((problem) => problem !== undefined),
     ...(version === packageVersion
       ? []
       : [`VERSION is ${version || "missing"}, and package.json has ${packageVersion}`]),
@@ -84,13 +89,13 @@ const json = (value: unknown) => `${JSON.stringify(value, undefined, 2)}\n`;
 
 /** @throws Error with the reasons, and without a file, where there is no release. */
 export async function release(options: ReleaseOptions): Promise<readonly string[]> {
-  const { root, version, nodeImage, folder } = options;
+  const { root, version, nodeImage, folder, downloads } = options;
   const git = (...words: readonly string[]) => execFileSync("git", words, { cwd: root, encoding: "utf8" }).trim();
   const lock = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8")) as Lockfile;
   const changedFiles = git("status", "--porcelain")
     .split("\n")
     .flatMap((line) => line.trim() || []);
-  const reasons = refusals({ version, packageVersion: lock.version, nodeImage, changedFiles });
+  const reasons = refusals({ version, packageVersion: lock.version, nodeImage, changedFiles, downloads });
   if (reasons.length > 0) throw new Error(reasons.join("\n"));
   const commit = git("rev-parse", "HEAD");
   const commitSeconds = Number(git("show", "-s", "--format=%ct", "HEAD"));
@@ -104,6 +109,7 @@ export async function release(options: ReleaseOptions): Promise<readonly string[
   }
   const files = new Map<string, string | Uint8Array>([
     [`machine-config-operator-${version}.tar.gz`, gzipSync(writeTar(program, commitSeconds), { level: 9 })],
+    ...(downloads === undefined ? [] : krewFiles({ version, program, commitSeconds, downloads })),
     ["npm.spdx.json", json(spdxOf(lock, spdxTime(commitSeconds)))],
     ...images.map(
       ([name, image]) => [`${name}.spdx.json`, json(spdxOfImage(name, image, spdxTime(commitSeconds)))] as const,
@@ -143,6 +149,23 @@ export async function release(options: ReleaseOptions): Promise<readonly string[
   mkdirSync(folder, { recursive: true });
   for (const [name, bytes] of files) writeFileSync(join(folder, name), bytes);
   return [...files.keys()];
+}
+
+/** The plugin of kubectl for krew, which unpacks no archive with links, and the manifest that names it. */
+function krewFiles(given: {
+  readonly version: string;
+  readonly program: readonly PlainEntry[];
+  readonly commitSeconds: number;
+  readonly downloads: string;
+}): readonly (readonly [string, string | Uint8Array])[] {
+  const { version, program, commitSeconds, downloads } = given;
+  const name = `kubectl-mco-${version}.tar.gz`;
+  const files = program.filter(({ path }) => path.startsWith("lib/mco/"));
+  const archive = gzipSync(writeTar(files, commitSeconds), { level: 9 });
+  return [
+    [name, archive],
+    ["krew.yaml", krewManifest({ version, archive: { name, sha256: sha256(archive) }, downloads })],
+  ];
 }
 
 /** The program's files, built twice in two places, of the commit and not of the work tree. */
@@ -215,11 +238,12 @@ if (import.meta.main) {
       "node-image": { type: "string", default: "" },
       builder: { type: "string" },
       source: { type: "string" },
+      downloads: { type: "string" },
       image: { type: "string", multiple: true, default: [] },
       folder: { type: "string", default: join(root, "dist/release") },
     },
   });
-  const { version, "node-image": nodeImage, builder, source, folder } = values;
+  const { version, "node-image": nodeImage, builder, source, downloads, folder } = values;
   const images = Object.fromEntries(values.image.map((word) => word.split(/=(.*)/s).slice(0, 2) as [string, string]));
   try {
     const files = await release({
@@ -231,6 +255,7 @@ if (import.meta.main) {
       install: installLocked,
       ...(builder === undefined ? {} : { builder }),
       ...(source === undefined ? {} : { source }),
+      ...(downloads === undefined ? {} : { downloads }),
     });
     process.stdout.write(`${folder}:\n${files.map((name) => `  ${name}\n`).join("")}`);
     const missing = missingTools();

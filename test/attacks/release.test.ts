@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { gunzipSync, gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { parse } from "yaml";
 import { imageFiles } from "../../hack/image-files.ts";
 import { chosenFiles, debianPackages, spdxOfImage } from "../../hack/image-sbom.ts";
 import { type ReleaseOptions, checkProgram, refusals, release } from "../../hack/release.ts";
@@ -106,11 +107,14 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 describe("a release", () => {
   test("is reproducible, byte for byte: program, sums, bills of materials and provenance [attack-release-1]", async () => {
-    await release(options());
-    await release(options({ folder: join(folder, "again") }));
+    const downloads = "https://downloads.example.com/mco/";
+    await release(options({ downloads }));
+    await release(options({ downloads, folder: join(folder, "again") }));
     const names = readdirSync(join(folder, "out")).sort();
     expect(names).toEqual([
       "SHA256SUMS",
+      "krew.yaml",
+      `kubectl-mco-${version}.tar.gz`,
       `machine-config-operator-${version}.tar.gz`,
       "npm.spdx.json",
       "provenance.intoto.json",
@@ -124,6 +128,38 @@ describe("a release", () => {
     const sums = read("SHA256SUMS").trim().split("\n");
     expect(sums).toEqual(names.slice(1).map((name) => `${sha256(readFileSync(join(folder, "out", name)))}  ${name}`));
   }, 600_000);
+
+  test("has a manifest for krew, whose archive and program are there [attack-release-krew-1]", () => {
+    const { metadata, spec } = parse(read("krew.yaml")) as {
+      readonly metadata: { readonly name: string };
+      readonly spec: {
+        readonly version: string;
+        readonly platforms: readonly { readonly uri: string; readonly sha256: string; readonly bin: string }[];
+      };
+    };
+    expect([metadata.name, spec.version]).toEqual(["mco", `v${version}`]);
+    const archive = `kubectl-mco-${version}.tar.gz`;
+    const bytes = readFileSync(join(folder, "out", archive));
+    for (const platform of spec.platforms)
+      expect(platform).toMatchObject({
+        uri: `https://downloads.example.com/mco/${archive}`,
+        sha256: sha256(bytes),
+        files: [{ from: "lib/mco/*", to: "." }],
+        bin: "mco.mjs",
+      });
+    // krew refuses an archive with a link.
+    const entries = execFileSync("tar", ["-tvz"], { input: bytes, encoding: "utf8" }).trim().split("\n");
+    expect(entries.filter((line) => !line.startsWith("-"))).toEqual([]);
+    expect(entries.some((line) => line.endsWith(" lib/mco/mco.mjs"))).toBe(true);
+  });
+
+  test.for(["http://downloads.example.com", "downloads", "https://a@downloads.example.com", "https://a/?b"])(
+    "has no manifest for downloads from %s [attack-release-krew-2]",
+    (downloads) => {
+      const given = { version, packageVersion: version, nodeImage, changedFiles: [], downloads };
+      expect(refusals(given)).toEqual([expect.stringContaining("name an https address") as string]);
+    },
+  );
 
   test("names its source, parameters and materials by digests, as in-toto and SLSA require [attack-release-2]", () => {
     const statement = JSON.parse(read("provenance.intoto.json")) as Record<string, unknown>;
