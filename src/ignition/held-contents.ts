@@ -181,7 +181,8 @@ export type HeldText =
   | { readonly verdict: "refused"; readonly because: "notText"; readonly reason: string };
 
 /** A text of so many characters at most, decoded again and without its digest; decoding stops where there must be more. */
-export function heldText(resource: Resource = nothing, mostCharacters = mostTextCharacters): HeldText {
+export function heldText(contents: Resource | undefined, mostCharacters: number): HeldText {
+  const resource = contents ?? nothing;
   const maxBytes = bytesOfCharacter * mostCharacters;
   const tooLarge = {
     verdict: "refused",
@@ -193,12 +194,12 @@ export function heldText(resource: Resource = nothing, mostCharacters = mostText
     return facts.refusal.because === "tooLarge" ? tooLarge : facts.refusal;
   if (facts !== undefined && facts.written > maxBytes) return tooLarge;
   // What is known within a larger limit is not forgotten.
-  const contents =
+  const decoded =
     facts === undefined || facts.maxBytes < maxBytes
       ? decodeNow(resource, maxBytes, { withDigest: false }).contents
       : decodeContents(resource, { maxBytes });
-  if (contents.verdict === "refused") return contents.because === "tooLarge" ? tooLarge : contents;
-  const text = textOf(contents.bytes);
+  if (decoded.verdict === "refused") return decoded.because === "tooLarge" ? tooLarge : decoded;
+  const text = textOf(decoded.bytes);
   if (text === undefined) return { verdict: "refused", because: "notText", reason: "it is no text in UTF-8" };
   return text.length > mostCharacters ? tooLarge : { verdict: "text", text };
 }
