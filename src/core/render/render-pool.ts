@@ -394,7 +394,7 @@ function largestMember(members: readonly MachineConfigInput[]): { readonly membe
   return largest === undefined ? {} : { member: largest.member };
 }
 
-/** What merging the members warns of. */
+/** The warnings about what the members are together. */
 function warningsOf({
   members,
   merged,
@@ -468,7 +468,7 @@ function warningsOf({
   return warnings;
 }
 
-/** What validation warns of in each of the members by itself. */
+/** The warnings of validation about each member by itself. */
 function findingsOf(members: readonly MachineConfigInput[]): readonly RenderWarning[] {
   return members.flatMap((member) =>
     validateMachineConfig(member).flatMap(({ path, reason, severity }): readonly RenderWarning[] => {
