@@ -57,6 +57,9 @@ function configUsers(caches: Caches, config: string): readonly string[] {
   return [...new Set(all)];
 }
 
+/** Whether any object names a rendered config. */
+export const isUsed = (caches: Caches, config: string): boolean => configUsers(caches, config).length > 0;
+
 /** Whether anything but its target names a config, or a machine was given it. */
 function isNeeded(caches: Caches, config: string): boolean {
   const isNamed =
@@ -195,7 +198,7 @@ function noteUsed(
 ): void {
   for (const { metadata } of rendered) {
     if (!needed.has(metadata.name) && isNeeded(caches, metadata.name)) needed.add(metadata.name);
-    if (configUsers(caches, metadata.name).length > 0) unusedSince.delete(metadata.name);
+    if (isUsed(caches, metadata.name)) unusedSince.delete(metadata.name);
     else if (!unusedSince.has(metadata.name)) unusedSince.set(metadata.name, now);
   }
 }

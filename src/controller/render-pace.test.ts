@@ -1,7 +1,14 @@
 import { expect, test } from "vitest";
 import { type Harness, updatedPool } from "../../test/support/control-plane-harness.ts";
 import { MachineConfig } from "../api/kinds/machine-config.ts";
+import { annotations } from "../api/names.ts";
+import type { Clock } from "../ports/clock.ts";
+import { kubernetes } from "../api/foreign/kubernetes.ts";
+import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
+import { controlledBy } from "../api/schema/object.ts";
 import { poolOfRendered } from "../core/config/is-rendered.ts";
+import type { Caches } from "../kube/controller.ts";
+import { pacedTarget, renderPace } from "./render-pace.ts";
 
 const change = (harness: Harness, text: string) =>
   harness.act(() => harness.config("60-worker", "worker", { "/etc/b": text }));
@@ -49,4 +56,37 @@ test("a pool without machines whose configuration changes without end has few th
   const { target } = await harness.poolStatus("worker");
   const rendered = await harness.act(() => harness.kube.get(MachineConfig, { name: target }));
   expect(JSON.stringify(rendered?.spec)).toContain("data:,40");
+});
+
+test("configurations that Nodes name, of whichever pool, are none that nothing uses [render-pace-3]", () => {
+  const nameOf = (i: number) => `rendered-master-${i.toString(16).padStart(32, "0")}`;
+  const pool: MachineConfigPool = {
+    apiVersion: MachineConfigPool.apiVersion,
+    kind: MachineConfigPool.kind,
+    metadata: { name: "master" },
+    spec: { configuration: { name: nameOf(0) } },
+  };
+  const rendered = Array.from({ length: 21 }, (_, i) => ({
+    metadata: { name: nameOf(i), ownerReferences: [controlledBy(pool)] },
+  }));
+  /** How long the pool's next target waits while a Node names so many of its configurations. */
+  const waits = (named: number) => {
+    const names = new Set(rendered.slice(1, named + 1).map(({ metadata }) => metadata.name));
+    const worker = { metadata: { name: "w0", annotations: {} } };
+    const caches = {
+      of: (resource: unknown) => ({
+        get: () => undefined,
+        list: () => (resource === MachineConfig ? rendered : []),
+        byIndex: (_index: string, config: string) => {
+          if (resource === MachineConfigPool) return config === nameOf(0) ? [pool] : [];
+          if (resource !== kubernetes.Node || !names.has(config)) return [];
+          return [{ metadata: { ...worker.metadata, annotations: { [annotations.currentConfig]: config } } }];
+        },
+      }),
+    } as unknown as Caches;
+    const pace = renderPace();
+    pace.lastTarget.set("master", { name: nameOf(0), at: 0 });
+    return pacedTarget(pool, nameOf(99), pace, { caches, clock: { monotonic: () => 1000 } as Clock })?.seconds;
+  };
+  expect([waits(0), waits(1), waits(20)]).toEqual([179, undefined, undefined]);
 });

@@ -4,6 +4,7 @@ import { poolOfRendered } from "../core/config/is-rendered.ts";
 import { poolPolicy } from "../core/pool/pool-policy.ts";
 import type { Context } from "../kube/controller.ts";
 import { type BucketLimits, SourceBuckets } from "../ports/source-buckets.ts";
+import { isUsed } from "./collect-controller.ts";
 
 /** A pool gets so many targets at once, and then one in ten seconds: each is stored whole. */
 const newTargets: BucketLimits = { burst: 6, perSecond: 1 / 10, sources: 1000 };
@@ -65,12 +66,14 @@ export function pacedTarget(
   return undefined;
 }
 
-/** Whether a pool has many configurations that it no longer points to. */
+/**
+ * Whether a pool has many configurations that nothing uses. A machine of whichever pool names as many as it likes, which then
+ * stay: they slow no pool down.
+ */
 function isCrowded(pool: MachineConfigPool, { caches }: Pick<Context, "caches">): boolean {
-  const named = new Set([pool.spec.configuration?.name, pool.status?.configuration?.name]);
   const left = caches
     .of(MachineConfig)
     .list()
-    .filter((config) => poolOfRendered(config) === pool.metadata.name && !named.has(config.metadata.name));
+    .filter((config) => poolOfRendered(config) === pool.metadata.name && !isUsed(caches, config.metadata.name));
   return left.length - poolPolicy(pool).policy.retainedConfigs >= mostLeft;
 }

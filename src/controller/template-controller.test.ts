@@ -8,6 +8,7 @@ import { conditionOf } from "../api/schema/object.ts";
 import { kubeletPullSecretPath } from "../core/render/base-configs.ts";
 import { fileText } from "../core/render/config-file.ts";
 import { pullSecretKey } from "../core/render/pull-secret.ts";
+import { mostTextCharacters } from "../ignition/held-contents.ts";
 
 const type = "kubernetes.io/dockerconfigjson";
 const good = { auths: { "r.example": { auth: "dTpw" } } };
@@ -50,6 +51,7 @@ class PullSecret {
     fileText(
       await this.harness.act(() => this.harness.kube.get(MachineConfig, { name: "00-worker" })),
       kubeletPullSecretPath,
+      mostTextCharacters,
     );
 
   async condition(of: keyof typeof controllerConfigConditions): Promise<string> {

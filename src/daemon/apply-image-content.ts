@@ -1,6 +1,7 @@
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
 import { McoError } from "../api/errors.ts";
+import { own } from "../api/schema/own.ts";
 import { hostPaths } from "../api/names.ts";
 import { matchesWanted } from "../core/machine/content-gap.ts";
 import type { OriginalEntry, Originals } from "../core/machine/observed-content.ts";
@@ -344,7 +345,7 @@ async function remembered(
   const originalUnit = originalUnits(view);
   const units = remember.units.map((unit): readonly [string, UnitOriginal] => {
     const found = bringsUnit(target, unit) ? { enablement: "absent", links: {} } : originalUnit(unit);
-    const was = before?.enablement[unit];
+    const was = own(before?.enablement, unit);
     if (was === undefined || was === "unknown") return [unit, was === undefined ? found : { enablement: was }];
     const links = before?.links?.[unit] ?? found.links;
     return [unit, { enablement: was, ...(links === undefined ? {} : { links }) }];
@@ -360,10 +361,10 @@ async function remembered(
     passwords: {
       ...view.originals.passwords,
       ...Object.fromEntries(
-        remember.users.map((user) => [
-          user,
-          before?.passwords[user] !== undefined ? before.passwords[user] : (view.passwords.get(user) ?? null),
-        ]),
+        remember.users.map((user) => {
+          const known = own(before?.passwords, user);
+          return [user, known === undefined ? (view.passwords.get(user) ?? null) : known];
+        }),
       ),
     },
   };

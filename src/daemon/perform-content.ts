@@ -1,4 +1,5 @@
 import { McoError } from "../api/errors.ts";
+import { own } from "../api/schema/own.ts";
 import { type ContentStep, appendedTo } from "../core/machine/content-gap.ts";
 import type { ObservedContent, Originals } from "../core/machine/observed-content.ts";
 import type { NodeConfig, WantedEntry } from "../core/config/node-config.ts";
@@ -35,7 +36,7 @@ export async function performContent(step: ContentStep, site: ContentSite, signa
     case "setPassword":
       return host.users.setPasswordHash(
         step.user,
-        site.config.passwords.get(step.user) ?? site.originals.passwords[step.user] ?? undefined,
+        site.config.passwords.get(step.user) ?? own(site.originals.passwords, step.user) ?? undefined,
         signal,
       );
   }

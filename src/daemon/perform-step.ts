@@ -116,7 +116,7 @@ async function readsConfiguration(
 function isManaged(unit: string, { observed, target, originals }: StepContext): boolean {
   const path = `/etc/systemd/system/${unit}`;
   if (
-    unit in originals.enablement ||
+    Object.hasOwn(originals.enablement, unit) ||
     Object.keys(originals.paths).some((one) => one === path || one.startsWith(`${path}.d/`))
   )
     return true;

@@ -88,19 +88,24 @@ const digestOf = (bytes: Uint8Array): string => bytesToHex(sha256(bytes));
 const answersFor = ({ refusal, maxBytes }: Facts, most: number): boolean =>
   refusal?.because !== "tooLarge" || maxBytes >= most;
 
-/** Decodes a resource within a limit, and remembers what came of it. */
-function decodeNow(resource: Resource, maxBytes: number): { readonly facts: Facts; readonly contents: Contents } {
+/** Decodes a resource within a limit, and remembers what came of it, with the digest of what took long to decode. */
+function decodeNow(
+  resource: Resource,
+  maxBytes: number,
+  { withDigest }: { readonly withDigest: boolean },
+): { readonly facts: Facts; readonly contents: Contents } {
   const { contents, written, read } = decodeMeasured(resource, maxBytes);
   const facts: Facts = { maxBytes, written, read, ...(contents.verdict === "refused" ? { refusal: contents } : {}) };
-  // What took long to decode is not decoded again for its digest.
-  if (contents.verdict === "decoded" && read > 0) facts.digest = digestOf(contents.bytes);
+  if (withDigest && contents.verdict === "decoded" && read > 0) facts.digest = digestOf(contents.bytes);
   remember(resource, facts);
   return { facts, contents };
 }
 
 function factsOf(resource: Resource, maxBytes: number): Facts {
   const facts = known(resource);
-  return facts !== undefined && answersFor(facts, maxBytes) ? facts : decodeNow(resource, maxBytes).facts;
+  return facts !== undefined && answersFor(facts, maxBytes)
+    ? facts
+    : decodeNow(resource, maxBytes, { withDigest: true }).facts;
 }
 
 /** The bytes of a resource that is known to give some. */
@@ -175,8 +180,9 @@ export type HeldText =
   | Refusal
   | { readonly verdict: "refused"; readonly because: "notText"; readonly reason: string };
 
-/** A text of so many characters at most, decoded again; decoding stops where there must be more. */
-export function heldText(resource: Resource = nothing, mostCharacters = mostTextCharacters): HeldText {
+/** A text of so many characters at most, decoded again and without its digest; decoding stops where there must be more. */
+export function heldText(contents: Resource | undefined, mostCharacters: number): HeldText {
+  const resource = contents ?? nothing;
   const maxBytes = bytesOfCharacter * mostCharacters;
   const tooLarge = {
     verdict: "refused",
@@ -188,12 +194,12 @@ export function heldText(resource: Resource = nothing, mostCharacters = mostText
     return facts.refusal.because === "tooLarge" ? tooLarge : facts.refusal;
   if (facts !== undefined && facts.written > maxBytes) return tooLarge;
   // What is known within a larger limit is not forgotten.
-  const contents =
+  const decoded =
     facts === undefined || facts.maxBytes < maxBytes
-      ? decodeNow(resource, maxBytes).contents
+      ? decodeNow(resource, maxBytes, { withDigest: false }).contents
       : decodeContents(resource, { maxBytes });
-  if (contents.verdict === "refused") return contents.because === "tooLarge" ? tooLarge : contents;
-  const text = textOf(contents.bytes);
+  if (decoded.verdict === "refused") return decoded.because === "tooLarge" ? tooLarge : decoded;
+  const text = textOf(decoded.bytes);
   if (text === undefined) return { verdict: "refused", because: "notText", reason: "it is no text in UTF-8" };
   return text.length > mostCharacters ? tooLarge : { verdict: "text", text };
 }

@@ -10,6 +10,7 @@ import type { KubeObject, Resource } from "../../api/schema/object.ts";
 import { fileText } from "../../core/render/config-file.ts";
 import { genericProviderPath, platformProviderPaths, tokenGate } from "../../core/runtime/credential-providers.ts";
 import { credentialsConfigName } from "../../core/runtime/decide-credentials.ts";
+import { mostTextCharacters } from "../../ignition/held-contents.ts";
 
 const resource = openshift.CRIOCredentialProviderConfig;
 const merge = (body: object) => ({ type: "merge", body }) as const;
@@ -44,7 +45,7 @@ class Credentials {
   }
 
   async file(path = genericProviderPath, pool = "worker"): Promise<string | undefined> {
-    return fileText(await this.config(pool), path);
+    return fileText(await this.config(pool), path, mostTextCharacters);
   }
 
   async conditions(): Promise<readonly string[]> {
@@ -93,7 +94,7 @@ describe("a CRIOCredentialProviderConfig", () => {
     // The machines of the pool are to have it.
     const { target } = await cluster.harness.poolStatus("worker");
     const rendered = await cluster.harness.act(() => cluster.harness.kube.get(MachineConfig, { name: target }));
-    expect(fileText(rendered, genericProviderPath)).toBe(await cluster.file());
+    expect(fileText(rendered, genericProviderPath, mostTextCharacters)).toBe(await cluster.file());
   });
 
   test("an empty one writes no file, and takes out what was written [credentials-controller-2]", async () => {

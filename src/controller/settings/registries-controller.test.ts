@@ -17,6 +17,7 @@ import {
   searchRegistriesPath,
   sigstorePath,
 } from "../../core/runtime/registries-config.ts";
+import { mostTextCharacters } from "../../ignition/held-contents.ts";
 
 const config = (pool: string) => `99-${pool}-generated-registries`;
 const release = `quay.example.com/ocp/release@sha256:${"a".repeat(64)}`;
@@ -113,7 +114,7 @@ class Registries {
   /** The text of a file that machines of a pool get. */
   async file(path: string, pool = "worker"): Promise<string | undefined> {
     const found = await this.config(pool);
-    return found === undefined ? undefined : fileText(found, path);
+    return found === undefined ? undefined : fileText(found, path, mostTextCharacters);
   }
 
   async registries(pool = "worker"): Promise<unknown> {

@@ -20,6 +20,7 @@ import { lenientKubernetesYaml } from "../../core/text/kubernetes-yaml.ts";
 import { kubeletController } from "./kubelet-controller.ts";
 import { kubeletDefaultsController } from "./kubelet-defaults-controller.ts";
 import { runtimeController } from "./runtime-controller.ts";
+import { mostTextCharacters } from "../../ignition/held-contents.ts";
 
 const apiVersion = "machineconfiguration.openshift.io/v1";
 const configDefinition = (kind: string, plural: string) => ({
@@ -104,7 +105,8 @@ const kubeletConfig = (name: string, settings: object, selector: Record<string, 
   }) as unknown as KubeletConfig;
 
 const kubeletConf = (config: MachineConfig | undefined): Readonly<Record<string, unknown>> =>
-  (lenientKubernetesYaml(fileText(config, "/etc/kubernetes/kubelet.conf") ?? "")?.value ?? {}) as never;
+  (lenientKubernetesYaml(fileText(config, "/etc/kubernetes/kubelet.conf", mostTextCharacters) ?? "")?.value ??
+    {}) as never;
 
 const configUntil = (cluster: Cluster, name: string, holds: (config: MachineConfig | undefined) => boolean) =>
   cluster.until(MachineConfig, { name }, holds);
@@ -265,8 +267,10 @@ test("a ContainerRuntimeConfig becomes drop-ins of the container engine [setting
   } as never);
   const name = "99-worker-generated-containerruntime";
   const made = await configUntil(cluster, name, (one) => one !== undefined);
-  expect(fileText(made, "/etc/crio/crio.conf.d/01-ctrcfg-pidsLimit")).toContain("pids_limit = 2048");
-  expect(fileText(made, "/etc/containers/storage.conf")).toContain('size = "8Gi"');
+  expect(fileText(made, "/etc/crio/crio.conf.d/01-ctrcfg-pidsLimit", mostTextCharacters)).toContain(
+    "pids_limit = 2048",
+  );
+  expect(fileText(made, "/etc/containers/storage.conf", mostTextCharacters)).toContain('size = "8Gi"');
   await cluster.until(
     ContainerRuntimeConfig,
     { name: "a" },

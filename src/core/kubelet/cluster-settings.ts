@@ -2,7 +2,7 @@ import { openshift } from "../../api/foreign/openshift.ts";
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
 import { objects as names } from "../../api/names.ts";
 import type { KubeObject, Resource } from "../../api/schema/object.ts";
-import { oversizedReason, oversizedText } from "../../ignition/held-contents.ts";
+import { oversizedReason, oversizedText, mostTextCharacters } from "../../ignition/held-contents.ts";
 import { type TlsSecurityProfile, kubeletTlsOf } from "../certificates/tls-profile.ts";
 import { baseConfigOf } from "../render/base-config-of.ts";
 import { fileText } from "../render/config-file.ts";
@@ -153,7 +153,7 @@ export function kubeletBaseOf(
   const config = baseConfigOf("kubelet", pool, configOf);
   if (config === undefined) return undefined;
   const { name } = config.metadata;
-  const texts = kubeletConfPaths.map((path) => ({ path, text: fileText(config, path) }));
+  const texts = kubeletConfPaths.map((path) => ({ path, text: fileText(config, path, mostTextCharacters) }));
   const { path, text } = texts.find((one) => one.text !== undefined) ?? {};
   if (path === undefined || text === undefined)
     return { verdict: "refused", reason: `${name} holds no ${kubeletConfPaths.join(" and no ")}` };

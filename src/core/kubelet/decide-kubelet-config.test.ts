@@ -4,6 +4,7 @@ import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import { fileText } from "../render/config-file.ts";
 import { type KubeletConfigView, decideKubeletConfig } from "./decide-kubelet-config.ts";
 import { kubeletBase } from "./kubelet-base.ts";
+import { mostTextCharacters } from "../../ignition/held-contents.ts";
 
 const pool = (name: string): MachineConfigPool => ({
   apiVersion: "machineconfiguration.openshift.io/v1",
@@ -215,7 +216,9 @@ describe("a KubeletConfig", () => {
     const [made] = decision.do === "apply" ? decision.configs : [];
     const files = (made?.spec.config as { storage: { files: { path: string }[] } } | undefined)?.storage.files;
     expect(files?.map(({ path }) => path)).toEqual(["/var/lib/kubelet/config.yaml"]);
-    expect(fileText(made, "/var/lib/kubelet/config.yaml")).toContain("systemReserved:\n  memory: 2Gi\n");
+    expect(fileText(made, "/var/lib/kubelet/config.yaml", mostTextCharacters)).toContain(
+      "systemReserved:\n  memory: 2Gi\n",
+    );
     expect(saysOf(decision)?.[0]).toContain("FieldsWithoutEffect: spec.logLevel changes nothing");
   });
 

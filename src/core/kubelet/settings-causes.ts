@@ -43,10 +43,10 @@ export function settingsCauses(
   owner: SettingsObject | undefined,
   base: MachineConfig | undefined,
 ): readonly SettingsCause[] {
-  const text = fileText(made, file);
+  const text = fileText(made, file, mostTextCharacters);
   if (text === undefined) return [];
   if (!kubeletConfPaths.includes(file)) return owner === undefined ? [] : causesOfOthers(file, owner);
-  const before = kubeletValues(fileText(base, file) ?? "");
+  const before = kubeletValues(fileText(base, file, mostTextCharacters) ?? "");
   return [...kubeletValues(text)].flatMap(([path, value]) => {
     const cause = before.get(path) === value ? undefined : causeOf(path, owner);
     return cause === undefined ? [] : [{ file, what: `${path}: ${value}`, ...cause }];

@@ -1,4 +1,5 @@
 import { pushAll } from "../../api/schema/push-all.ts";
+import { own } from "../../api/schema/own.ts";
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex } from "@noble/hashes/utils.js";
 import { decodeBase64 } from "../../ignition/data-url.ts";
@@ -56,7 +57,7 @@ export function contentGap(node: ObservedContent, target: NodeConfig, only?: (pa
     const observed = node.entries.get(path);
     if (
       isUnmasking(wanted) &&
-      path in node.originals.paths &&
+      Object.hasOwn(node.originals.paths, path) &&
       !isMask(node.originals.paths[path]) &&
       !isMask(observed)
     ) {
@@ -94,21 +95,24 @@ export function contentGap(node: ObservedContent, target: NodeConfig, only?: (pa
       ...passwords.map(({ user }) => ({ do: "setPassword", user }) as const),
     ],
     paths: [...target.entries.keys(), ...born.write].filter(
-      (path) => concerns(path) && !(path in node.originals.paths),
+      (path) => concerns(path) && !Object.hasOwn(node.originals.paths, path),
     ),
     units:
       only === undefined
         ? [...managedUnits(target, findUnitIn(target, node.shippedUnits ?? new Map()))].filter(
-            (name) => !(name in node.originals.enablement),
+            (name) => !Object.hasOwn(node.originals.enablement, name),
           )
         : [],
-    users: only === undefined ? [...target.passwords.keys()].filter((user) => !(user in node.originals.passwords)) : [],
+    users:
+      only === undefined
+        ? [...target.passwords.keys()].filter((user) => !Object.hasOwn(node.originals.passwords, user))
+        : [],
   };
 }
 
 function passwordGap(node: ObservedContent, target: NodeConfig): readonly (Change & { kind: "password" })[] {
   return [...new Set([...target.passwords.keys(), ...Object.keys(node.originals.passwords)])].flatMap((user) => {
-    const wanted = target.passwords.get(user) ?? node.originals.passwords[user] ?? undefined;
+    const wanted = target.passwords.get(user) ?? own(node.originals.passwords, user) ?? undefined;
     return node.passwords.get(user) === wanted
       ? []
       : [{ kind: "password", user, op: target.passwords.has(user) ? "update" : "delete" }];

@@ -149,7 +149,7 @@ function placeProblems(node: ObservedNode, target: NodeConfig): readonly TargetP
 /** A file that stays: the target names it, or no configuration brought it, or it hides one of the system. */
 function isInTheWay(path: string, { entries, originals }: ObservedNode, target: NodeConfig): boolean {
   if (entries.get(path)?.kind !== "file") return false;
-  return target.entries.has(path) || !(path in originals.paths) || originals.paths[path] !== null;
+  return target.entries.has(path) || !Object.hasOwn(originals.paths, path) || originals.paths[path] !== null;
 }
 
 function fileProblems(node: ObservedNode, target: NodeConfig): readonly TargetProblem[] {

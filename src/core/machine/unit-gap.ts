@@ -283,7 +283,7 @@ function hasOriginalLinks(name: string, is: string, known: Known): boolean {
   if (was === "unknown" && node.links !== undefined && !isEnabledAsShipped(name, node.previous))
     return (linksNow.get(name) ?? []).every(({ target }) => target.startsWith(`${vendorUnitFolder}/`));
   if (recorded === undefined || node.links === undefined) return (is === "enabled") === (was === "enabled");
-  const were = Object.keys(recorded).filter((path) => !(path in node.originals.paths));
+  const were = Object.keys(recorded).filter((path) => !Object.hasOwn(node.originals.paths, path));
   const now = linksNow.get(name) ?? [];
   return now.length === were.length && now.every(({ path, target }) => recorded[path] === target);
 }
@@ -342,7 +342,9 @@ type LinksByUnit = ReadonlyMap<string, readonly InstallLink[]>;
 
 /** Of the links that a machine has; paths of entries that configurations manage are none. */
 const linksByUnit = ({ links, originals }: Pick<ObservedUnits, "links" | "originals">): LinksByUnit =>
-  byUnit([...(links ?? [])].flatMap(([path, target]) => (path in originals.paths ? [] : [{ path, target }])));
+  byUnit(
+    [...(links ?? [])].flatMap(([path, target]) => (Object.hasOwn(originals.paths, path) ? [] : [{ path, target }])),
+  );
 
 function byUnit(links: readonly InstallLink[]): LinksByUnit {
   const found = new Map<string, InstallLink[]>();
@@ -450,7 +452,8 @@ export function originalUnits(
     const known = now.filter((link) => !unrecorded.has(textOfLink(link)));
     const untouched = known.filter((link) => !isOfOthers(link));
     const links = recordOfLinks([...untouched, ...(recorded.get(name) ?? [])]);
-    const isOwnMask = is === "masked" && unitPath(name) in originals.paths && !isMask(originals.paths[unitPath(name)]);
+    const isOwnMask =
+      is === "masked" && Object.hasOwn(originals.paths, unitPath(name)) && !isMask(originals.paths[unitPath(name)]);
     const isOriginal = untouched.length === now.length && Object.keys(links).length === now.length;
     if (isOriginal && !isOwnMask) return { enablement: is, links };
     if (Object.keys(links).length > 0) return { enablement: "enabled", links };
@@ -464,7 +467,7 @@ export function originalUnits(
 function originalLinks(name: string, known: Known): readonly InstallLink[] {
   const { node, linksNow, original } = known;
   const { was, links: recorded } = recordOf(name, known);
-  if (name in node.originals.enablement && recorded === undefined)
+  if (Object.hasOwn(node.originals.enablement, name) && recorded === undefined)
     return was === "enabled" ? (linksNow.get(name) ?? []) : [];
   return linksIn(recorded ?? original(name).links ?? {});
 }
@@ -491,7 +494,7 @@ function relinking(group: readonly string[], preset: ReadonlySet<string>, known:
   const kept = new Set([...originals, ...made].map(textOfLink));
   const isManaged = (link: InstallLink) =>
     target.entries.has(link.path) ||
-    link.path in node.originals.paths ||
+    Object.hasOwn(node.originals.paths, link.path) ||
     [...namesOfLink(link)].some((name) => preset.has(name));
   const now = distinct(group.flatMap((name) => linksNow.get(name) ?? []));
   const remove = now.filter((link) => !isManaged(link) && !kept.has(textOfLink(link)));

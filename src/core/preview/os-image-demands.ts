@@ -1,5 +1,5 @@
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
-import { contentsReader, heldText } from "../../ignition/held-contents.ts";
+import { contentsReader, heldText, mostTextCharacters } from "../../ignition/held-contents.ts";
 import type { IgnitionConfig } from "../../ignition/types.ts";
 import { splitKernelArguments } from "../config/node-config.ts";
 import { ignitionOf } from "../config/validate-machine-config.ts";
@@ -78,7 +78,7 @@ const lastChoice = readOncePerObject(({ storage }: IgnitionConfig): OSImageDeman
     .filter(({ path }) => path.startsWith("/etc/crio/crio.conf.d/"))
     .toSorted((a, b) => (a.path < b.path ? 1 : -1));
   for (const { path, contents } of dropins) {
-    const text = read(contents).verdict === "decoded" ? heldText(contents) : undefined;
+    const text = read(contents).verdict === "decoded" ? heldText(contents, mostTextCharacters) : undefined;
     const name = text?.verdict === "text" ? defaultRuntime.exec(text.text)?.[1] : undefined;
     if (name !== undefined) return { path, name };
   }

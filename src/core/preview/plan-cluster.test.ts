@@ -450,6 +450,56 @@ describe("planCluster", () => {
     expect(warnings).toEqual([expect.stringContaining("no MachineConfig of the cluster brings u77.service")]);
   });
 
+  describe("MachineConfigs that a change leaves as they are", () => {
+    /** A MachineConfig with a finding, and how often it was validated, which alone looks at arguments by their entries. */
+    const counted = (name: string) => {
+      let asked = 0;
+      const kernelArguments = Object.assign([" "], {
+        entries(this: string[]) {
+          asked += 1;
+          return [...this].map((each, i) => [i, each] as const).values();
+        },
+      });
+      return { config: config(name, "infra", {}, { kernelArguments }), asked: () => asked };
+    };
+    const members = [counted("50-infra-0"), counted("50-infra-1")];
+    const standing = members.map((member) => member.config);
+    const fips = config("60-infra-fips", "infra", {}, { fips: true });
+    const added = config("99-infra-x", "infra", {}, { kernelArguments: [""] });
+    const withInfra = (configs: readonly MachineConfig[]): ClusterObjects => ({
+      ...before,
+      pools: [
+        ...before.pools,
+        pool("infra", { configuration: { name: renderedName("infra", standing).metadata.name } }),
+      ],
+      machineConfigs: [...before.machineConfigs, renderedName("infra", standing), ...configs],
+    });
+    const found = { code: "Finding", member: "99-infra-x", path: "spec.kernelArguments[0]" };
+
+    test.for([
+      { title: "one more is made", from: withInfra(standing), configs: [...standing, added], warnings: [found] },
+      { title: "one is deleted", from: withInfra([...standing, added]), configs: standing, warnings: [] },
+      {
+        title: "what a pool is refused for is replaced",
+        from: withInfra([...standing, fips]),
+        configs: [...standing, added],
+        warnings: [found],
+      },
+      {
+        title: "a pool is made for them",
+        from: { ...before, machineConfigs: [...before.machineConfigs, ...standing, added] },
+        configs: [...standing, added],
+        warnings: [],
+      },
+    ])("are not validated again when $title [preview-plan-cluster-9]", ({ from, configs, warnings }) => {
+      const asked = () => members.map((member) => member.asked());
+      const askedBefore = asked();
+      const infra = planCluster(from, withInfra(configs)).pools.find((each) => each.pool === "infra");
+      expect(infra?.verdict === "changes" ? infra.warnings : infra).toMatchObject(warnings);
+      expect(asked()).toEqual(askedBefore);
+    });
+  });
+
   test("services of policies that stood are told from new ones, whatever the number of them [preview-plan-cluster-7]", () => {
     // No known service has a name as long, so that hardly a spelling is compared.
     const services = (from: number) =>

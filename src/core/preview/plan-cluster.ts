@@ -33,7 +33,7 @@ import { type Irreconcilable, irreconcilableBetween } from "../config/reconcilab
 import { problemsOfTarget } from "../machine/judge-target.ts";
 import { renderForPool, storageOverridesOf } from "../render/render-for-pool.ts";
 import { renderStreamOf } from "../render/os-streams.ts";
-import { type RenderRefusal, type RenderInputs, type RenderWarning } from "../render/render-pool.ts";
+import type { RenderInputs, RenderRefusal, RenderResult, RenderWarning } from "../render/render-pool.ts";
 import { tooLargeTogether } from "../render/too-large-together.ts";
 import type { RegistryObjects } from "../runtime/registry-objects.ts";
 import { ignitionOf, kernelTypes } from "../config/validate-machine-config.ts";
@@ -435,7 +435,7 @@ function forecastPool(pool: MachineConfigPool, before: ClusterObjects, after: Cl
       ...irreconcilableBetween(from, to, overrides),
       ...refusedBeforeDrain(from, to, imageContentOf(pool, after)),
     ],
-    warnings: now.warnings.filter(isNewSince(then?.verdict === "rendered" ? then.warnings : [])),
+    warnings: newWarnings(then, now, { before, after }),
     ...(osImage === undefined ? {} : { osImage }),
   };
 }
@@ -469,6 +469,19 @@ function refusedBeforeDrain(
     remedy,
     rule: "ours",
   }));
+}
+
+/**
+ * The warnings of rendering that a change brings. What is found in a MachineConfig by itself is news only of those that the
+ * change makes or alters: the contents of all others are not decoded.
+ */
+function newWarnings(
+  then: RenderResult | undefined,
+  now: Extract<RenderResult, { verdict: "rendered" }>,
+  { before, after }: { readonly before: ClusterObjects; readonly after: ClusterObjects },
+): readonly RenderWarning[] {
+  const standing = then?.verdict === "rendered" ? then.warningsBeside(new Set(after.machineConfigs)) : [];
+  return now.warningsBeside(new Set(before.machineConfigs)).filter(isNewSince(standing));
 }
 
 /** Tells the warnings that a change brings from those that stand without it. */

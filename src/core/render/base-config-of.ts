@@ -1,5 +1,6 @@
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
 import { fileText } from "./config-file.ts";
+import { mostTextCharacters } from "../../ignition/held-contents.ts";
 
 /** Parts of a role's base configuration that generated files are laid over. */
 export type BasePart = "files" | "kubelet" | "container-runtime";
@@ -40,7 +41,7 @@ export function baseFileText(
   parts: readonly BasePart[] = ["container-runtime", "files"],
 ): string | undefined {
   for (const part of parts) {
-    const text = fileText(baseConfigOf(part, pool, configOf), path);
+    const text = fileText(baseConfigOf(part, pool, configOf), path, mostTextCharacters);
     if (text !== undefined) return text;
   }
   return undefined;

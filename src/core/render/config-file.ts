@@ -1,6 +1,6 @@
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
 import { decodeContents, textOf } from "../../ignition/data-url.ts";
-import { heldText, mostTextCharacters, oversizedText } from "../../ignition/held-contents.ts";
+import { heldText, mostStoredTextBytes, oversizedText } from "../../ignition/held-contents.ts";
 import type { Resource } from "../../ignition/types.ts";
 import { ignitionOf } from "../config/validate-machine-config.ts";
 
@@ -15,9 +15,9 @@ function contentsAt(config: Config, path: string): Resource | undefined {
 
 /**
  * The text of a file that a MachineConfig holds itself, to be parsed; `undefined`: it holds no such file, or no text.
- * `oversizedText` stands for one that is too large.
+ * `oversizedText` stands for one with more characters.
  */
-export function fileText(config: Config, path: string, mostCharacters = mostTextCharacters): string | undefined {
+export function fileText(config: Config, path: string, mostCharacters: number): string | undefined {
   const contents = contentsAt(config, path);
   if (contents === undefined) return undefined;
   const held = heldText(contents, mostCharacters);
@@ -25,9 +25,9 @@ export function fileText(config: Config, path: string, mostCharacters = mostText
   return held.because === "tooLarge" ? oversizedText : undefined;
 }
 
-/** The whole text of such a file, to be written again as it is. */
+/** The whole text of such a file, to be written again as it is: none is longer than what an object holds. */
 export function wholeFileText(config: Config, path: string): string | undefined {
   const contents = contentsAt(config, path);
-  const decoded = contents === undefined ? undefined : decodeContents(contents);
+  const decoded = contents === undefined ? undefined : decodeContents(contents, { maxBytes: mostStoredTextBytes });
   return decoded?.verdict === "decoded" ? textOf(decoded.bytes) : undefined;
 }

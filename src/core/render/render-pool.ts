@@ -103,6 +103,8 @@ export type RenderResult =
       readonly fieldOrigins: readonly FieldOrigin[];
       /** Computed when first read. */
       readonly warnings: readonly RenderWarning[];
+      /** The same without findings about these members by themselves, whose contents are then not decoded. */
+      warningsBeside(known: ReadonlySet<MachineConfigInput>): readonly RenderWarning[];
     }
   | { readonly verdict: "refused"; readonly refusals: readonly RenderRefusal[] };
 
@@ -163,6 +165,16 @@ export function renderPool(inputs: RenderInputs): RenderResult {
     });
   }
 
+  const warningsBeside = (known: ReadonlySet<MachineConfigInput>) => [
+    ...warningsOf({
+      members,
+      merged,
+      overriddenBy: overrides(parts) ? parts.imageBy : undefined,
+      stream: inputs.stream?.name,
+      sizeBytes,
+    }),
+    ...findingsOf(members.filter((member) => !known.has(member))),
+  ];
   let warnings: readonly RenderWarning[] | undefined;
   let fieldOrigins: readonly FieldOrigin[] | undefined;
   return {
@@ -182,15 +194,10 @@ export function renderPool(inputs: RenderInputs): RenderResult {
       return fieldOrigins;
     },
     get warnings() {
-      warnings ??= warningsOf({
-        members,
-        merged,
-        overriddenBy: overrides(parts) ? parts.imageBy : undefined,
-        stream: inputs.stream?.name,
-        sizeBytes,
-      });
+      warnings ??= warningsBeside(new Set());
       return warnings;
     },
+    warningsBeside,
   };
 }
 
@@ -387,6 +394,7 @@ function largestMember(members: readonly MachineConfigInput[]): { readonly membe
   return largest === undefined ? {} : { member: largest.member };
 }
 
+/** The warnings about what the members are together. */
 function warningsOf({
   members,
   merged,
@@ -457,16 +465,17 @@ function warningsOf({
       path: "spec.kernelType",
       reason: `${chosen.metadata.name} replaces the kernel type ${other.spec?.kernelType} of ${other.metadata.name} with ${chosen.spec?.kernelType}`,
     });
-  for (const member of members) {
-    for (const { path, reason, severity } of validateMachineConfig(member)) {
-      if (severity === "warning")
-        warnings.push({
-          code: "Finding",
-          member: member.metadata.name,
-          path,
-          reason: `${member.metadata.name}: ${path} ${reason}`,
-        });
-    }
-  }
   return warnings;
+}
+
+/** The warnings of validation about each member by itself. */
+function findingsOf(members: readonly MachineConfigInput[]): readonly RenderWarning[] {
+  return members.flatMap((member) =>
+    validateMachineConfig(member).flatMap(({ path, reason, severity }): readonly RenderWarning[] => {
+      const { name } = member.metadata;
+      return severity === "warning"
+        ? [{ code: "Finding", member: name, path, reason: `${name}: ${path} ${reason}` }]
+        : [];
+    }),
+  );
 }

@@ -1,10 +1,11 @@
+import { gzipSync } from "node:zlib";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { MachineConfig } from "../../api/kinds/machine-config.ts";
 import { labels } from "../../api/names.ts";
 import { encodeDataUrl } from "../../ignition/data-url.ts";
 import { problemsOfObject } from "../preview/object-rules.ts";
-import { readLookaside } from "./lookaside-files.ts";
+import { lookasideTexts, readLookaside } from "./lookaside-files.ts";
 
 const folder = "/etc/containers/registries.d";
 
@@ -82,6 +83,36 @@ describe("files of registries.d that a MachineConfig brings", () => {
     ]);
     const many = Object.fromEntries(Array.from({ length: 150 }, (_, i) => [`${folder}/${i}.yaml`, "docker: x"]));
     expect(warnings(many)).toHaveLength(100);
+  });
+
+  const [few, blanks] = [gzipSync(" ".repeat(30_000)), gzipSync(" ".repeat(256 * 1024))];
+  test.for([
+    { what: "too large", packed: blanks, says: "32768 characters" },
+    { what: "broken", packed: Buffer.concat([few.subarray(0, -8), Buffer.alloc(8)]), says: "cannot be decoded" },
+    { what: "no text", packed: gzipSync(Buffer.alloc(10_000, 0xff)), says: "no text in UTF-8" },
+  ])("are decoded no more after three compressed ones that are $what [runtime-lookaside-files-6]", (row) => {
+    let looks = 0;
+    const source = `data:;base64,${row.packed.toString("base64")}`;
+    const files = Array.from({ length: 20 }, (_, i) => ({
+      path: `${folder}/x${i}.yaml`,
+      contents: {
+        compression: "gzip",
+        get source() {
+          looks += 1;
+          return source;
+        },
+      },
+    }));
+    const three = lookasideTexts(files.slice(0, 3));
+    const looksAtThree = looks;
+    const texts = lookasideTexts([...files, { path: `${folder}/plain.yaml`, contents: { source: "data:,docker:" } }]);
+    // Of each of the others, the length is asked.
+    expect(looks - looksAtThree).toBeLessThanOrEqual(looksAtThree + 17);
+    expect([three[2], texts[2], texts[3], texts[19]].map((one) => one?.verdict === "unread" && one.reason)).toEqual([
+      ...[1, 2].map(() => expect.stringContaining(row.says) as string),
+      ...[3, 19].map(() => "3 compressed files before it are not read"),
+    ]);
+    expect(texts[20]).toMatchObject({ verdict: "text", text: "docker:" });
   });
 
   test("have the places that are written into them, however it is written [runtime-lookaside-files-5]", () => {

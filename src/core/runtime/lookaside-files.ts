@@ -1,6 +1,5 @@
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
-import { textOf } from "../../ignition/data-url.ts";
-import { contentsReader } from "../../ignition/held-contents.ts";
+import { heldText } from "../../ignition/held-contents.ts";
 import { type Problem, pathTo } from "../../ignition/problem.ts";
 import type { File } from "../../ignition/types.ts";
 import { ignitionOf } from "../config/validate-machine-config.ts";
@@ -13,6 +12,9 @@ export const lookasideFolder = "/etc/containers/registries.d/";
 /** Characters of such files in one MachineConfig: each is small, and what goes beyond is not read. */
 const mostInObject = 32 * 1024;
 
+/** Compressed files of one MachineConfig that are decoded, and turn out to be too large, broken or no text. */
+const mostDecodedInVain = 3;
+
 /** Files of one MachineConfig that warnings name. */
 const mostWarnings = 100;
 
@@ -23,6 +25,7 @@ export const isLookasideFile = (path: string): boolean =>
 export const remedies = {
   yaml: "write it as plain YAML, as containers-registries.d(5) shows",
   contents: "give the contents as a data URL",
+  before: "correct those, or give the contents uncompressed",
   size: "take out what is no definition of a place, or give registries that are alike one place: their host",
 } as const;
 
@@ -31,22 +34,36 @@ export type LookasideText =
   | { readonly verdict: "text"; readonly file: File; readonly text: string }
   | { readonly verdict: "unread"; readonly file: File; readonly reason: string; readonly remedy: string };
 
-/** The texts of a MachineConfig's files, as far as they are read. */
+/**
+ * The texts of a MachineConfig's files, as far as they are read: each is decoded up to the limit, and no compressed one is
+ * after a few that were decoded in vain.
+ */
 export function lookasideTexts(files: readonly File[]): readonly LookasideText[] {
-  const read = contentsReader({ maxTotalBytes: 8 * mostInObject });
   let left = mostInObject;
+  let decodedInVain = 0;
   return files.map((file): LookasideText => {
     const unread = (reason: string, remedy: string) => ({ verdict: "unread" as const, file, reason, remedy });
     const tooLarge = unread(`with those before it, it has more than ${mostInObject} characters`, remedies.size);
     // Percent-encoded, a character takes nine.
     if (left <= 0 || (file.contents?.source?.length ?? 0) > 10 * mostInObject) return tooLarge;
-    const contents = read(file.contents);
-    if (contents.verdict === "refused") return unread("its contents cannot be decoded", remedies.contents);
-    const text = textOf(contents.bytes());
-    if (text === undefined) return unread("it is no text in UTF-8", remedies.yaml);
-    if (text.length > left) return tooLarge;
-    left -= text.length;
-    return { verdict: "text", file, text };
+    const isCompressed = (file.contents?.compression ?? "") !== "";
+    if (isCompressed && decodedInVain === mostDecodedInVain)
+      return unread(`${mostDecodedInVain} compressed files before it are not read`, remedies.before);
+    const held = heldText(file.contents, left);
+    if (held.verdict === "text") {
+      left -= held.text.length;
+      return { verdict: "text", file, text: held.text };
+    }
+    if (isCompressed) decodedInVain += 1;
+    switch (held.because) {
+      case "tooLarge":
+        return tooLarge;
+      case "notText":
+        return unread("it is no text in UTF-8", remedies.yaml);
+      case "remote":
+      case "invalid":
+        return unread("its contents cannot be decoded", remedies.contents);
+    }
   });
 }
 

@@ -1,5 +1,5 @@
 import { gzipSync } from "fflate";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { MachineConfig } from "../../api/kinds/machine-config.ts";
 import { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import { labels } from "../../api/names.ts";
@@ -85,6 +85,16 @@ describe("takenPlaces", () => {
       "a.example.com",
     ]);
     expect(reads).toBe(first);
+  });
+
+  test("no contents are decoded to tell whether a MachineConfig may define places [runtime-taken-places-9]", () => {
+    const decoded = vi.spyOn(TextDecoder.prototype, "decode");
+    onTestFinished(() => decoded.mockRestore());
+    const configs = [true, false].map((isPacked) => withFiles("99-a", [place("a.example.com")], { isPacked }));
+    expect(configs.map(definesPlaces)).toEqual([true, true]);
+    expect(decoded).not.toHaveBeenCalled();
+    expect(places(...configs)).toEqual(["a.example.com"]);
+    expect(decoded).toHaveBeenCalledTimes(2);
   });
 
   test("files of keys are read in time in proportion to them [runtime-taken-places-3]", () => {

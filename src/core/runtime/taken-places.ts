@@ -58,15 +58,22 @@ const placeFilesOf = readOncePerObject((config: MachineConfig): PlaceFiles => {
   return files.length === 0 ? none : placeFiles(files);
 });
 
+/** Contents are decoded for whoever asks for them, not for whether there are any. */
 function placeFiles(files: readonly File[]): PlaceFiles {
-  let texts = lookasideTexts(files);
+  let texts: readonly LookasideText[] | undefined;
+  let size: number | undefined;
   let found: ReadPlaces | undefined;
   return {
     hasAny: true,
-    size: texts.reduce((sum, one) => sum + (one.verdict === "text" ? one.text.length : 0), 0),
+    get size() {
+      if (size !== undefined) return size;
+      texts = lookasideTexts(files);
+      size = texts.reduce((sum, one) => sum + (one.verdict === "text" ? one.text.length : 0), 0);
+      return size;
+    },
     read: () => {
-      found ??= readPlaces(texts);
-      texts = [];
+      found ??= readPlaces(texts ?? lookasideTexts(files));
+      texts = undefined;
       return found;
     },
   };

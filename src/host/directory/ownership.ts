@@ -5,6 +5,7 @@ import type { Disk } from "./disk.ts";
 import { readJson, storeJson } from "./durable-writes.ts";
 import { namingFailure } from "./name-failure.ts";
 import { own } from "../../api/schema/own.ts";
+import { isAbsent } from "../../ports/absent-file.ts";
 
 export interface Gift {
   /** The existing entry. */
@@ -51,6 +52,23 @@ interface OwnersRecord {
   readonly entries: Readonly<Record<string, readonly (Ownership & { readonly ino: number })[]>>;
 }
 
+/** Reads the record again only where there is another file: each process that writes it replaces it. */
+function recordReader(recordPath: string): () => Promise<OwnersRecord> {
+  let last: { readonly file: string; readonly record: OwnersRecord } | undefined;
+  return async () => {
+    const stat = await lstat(recordPath, { bigint: true }).catch((error: unknown) => {
+      if (isAbsent(error)) return undefined;
+      throw error;
+    });
+    // A record that is replaced after this is read as the next file, and then read again.
+    const file = stat === undefined ? "" : [stat.dev, stat.ino, stat.size, stat.mtimeNs, stat.ctimeNs].join(" ");
+    if (last?.file === file) return last.record;
+    const record = await readJson<OwnersRecord>(recordPath, { v: 1, entries: {} });
+    last = { file, record };
+    return record;
+  };
+}
+
 /**
  * Without root, files cannot change their owner: owner and mode are recorded beside the tree, so that merge and drift
  * mean the same. Unrecorded entries belong to root; our own permission to read and write stays whatever the mode says.
@@ -65,7 +83,7 @@ export function recordedOwners(disk: Disk, folder: string, recordPath: string): 
     const target = await readlink(join(folder, first)).catch(() => first);
     return join(target, ...rest);
   };
-  const load = () => readJson<OwnersRecord>(recordPath, { v: 1, entries: {} });
+  const load = recordReader(recordPath);
   return {
     areReal: false,
     async of(path, { ino, mode }) {
