@@ -65,11 +65,11 @@ function partText({ title, lines }: MarkdownPart, language: string, room: number
     if (left < 0) break;
     kept.push(text);
   }
-  const fence = "`".repeat(Math.max(3, longestRun(kept.join("\n")) + 1));
+  const quotes = "`".repeat(Math.max(3, longestRun(kept.join("\n")) + 1));
   const unsaid = lines.length - kept.length;
   return [
     `\n<details><summary>${heading}</summary>\n\n`,
-    `${fence}${language}\n${kept.map((line) => `${line}\n`).join("")}${fence}\n`,
+    `${quotes}${language}\n${kept.map((line) => `${line}\n`).join("")}${quotes}\n`,
     ...(unsaid === 0 ? [] : [`\n${andMore(unsaid)} lines: the command prints them all.\n`]),
     "\n</details>\n",
   ].join("");
