@@ -18,9 +18,9 @@ export interface NodeJournal {
   /**
    * Reports a target that the machine does not have yet: the report of its update begins, unless it has begun before.
    *
-   * @param from what the machine has; `reported`: what its Node says that it has.
+   * @param from the configuration that the machine comes from; `reached`: the one that it has whole, and that its Node reports.
    */
-  seen(target: string, from: { readonly from: string | undefined; readonly reported: string | undefined }): void;
+  seen(target: string, from: { readonly from: string | undefined; readonly reached: string | undefined }): void;
   /**
    * Called before work on the update starts: reports first if an earlier daemon was interrupted. `isOver`: everything
    * is done already.

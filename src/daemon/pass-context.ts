@@ -1,5 +1,4 @@
 import type { Node } from "../api/foreign/kubernetes.ts";
-import { annotations } from "../api/names.ts";
 import type { Host } from "../host/host.ts";
 import type { Context } from "../kube/controller.ts";
 import type { ConfigReader } from "./delivered-configs.ts";
@@ -28,7 +27,3 @@ export interface PassContext {
   readonly journal: NodeJournal;
   readonly context: Context;
 }
-
-/** The configuration that the machine's Node says that it has. */
-export const reportedConfig = ({ node }: Pick<PassContext, "node">): string | undefined =>
-  node.metadata.annotations?.[annotations.currentConfig];

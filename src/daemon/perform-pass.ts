@@ -20,7 +20,7 @@ import { type Outcome, done, stalled, waiting } from "../kube/outcome.ts";
 import { machineConfigAt, moveAside, tidyAfterBoot } from "./adopt-machine.ts";
 import type { NodeJournal } from "./node-journal-types.ts";
 import { observeMachine, observeMore } from "./observe-machine.ts";
-import { type PassContext, reportedConfig } from "./pass-context.ts";
+import type { PassContext } from "./pass-context.ts";
 import { forgetPayloads, writeCurrent } from "./perform-step.ts";
 import { applyContentAgain, performUpdate } from "./perform-update.ts";
 import { reportDegraded } from "./report-degraded.ts";
@@ -66,7 +66,11 @@ export async function performPass(plan: PassPlan, view: MachineView, pass: PassC
     case "targetAbsent":
       return waiting("TargetAbsent", plan.message, 15);
     case "noticeTarget":
-      pass.journal.seen(plan.target, { from: plan.from, reported: reportedConfig(pass) });
+      // Its Node says so, too: that was corrected before.
+      pass.journal.seen(plan.target, {
+        from: plan.from,
+        reached: view.documents.ledger === undefined ? plan.from : undefined,
+      });
       return prepared("noticeTarget", view);
     case "refuse":
       return refuse(plan, pass);

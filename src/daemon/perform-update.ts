@@ -26,7 +26,7 @@ import { describeDropped } from "../core/machine/unpaid-debts.ts";
 import { listText } from "../core/text/list-text.ts";
 import { type Outcome, waiting } from "../kube/outcome.ts";
 import type { NodeJournal } from "./node-journal-types.ts";
-import { type PassContext, reportedConfig } from "./pass-context.ts";
+import type { PassContext } from "./pass-context.ts";
 import { type LocalStep, type StepContext, contentMismatchOf, performStep } from "./perform-step.ts";
 import { phasesApplied, phasesApplying, phasesFailing } from "./phase-reports.ts";
 import { reportSection } from "./report-section.ts";
@@ -118,7 +118,8 @@ async function beginUpdate(update: Update): Promise<void> {
       `the configuration ${name} is applied over the existing content: ${hostPaths.force} requests it`,
     );
   // Applying content again is no new target, but still an update of the machine.
-  if (plan.isNewTarget) journal.seen(name, { from: plan.observed.previous?.name, reported: reportedConfig({ node }) });
+  const { previous: { name: from } = {}, ledger } = plan.observed;
+  if (plan.isNewTarget) journal.seen(name, { from, reached: ledger === undefined ? from : undefined });
   journal.goOn(name);
   memory.announced = plan.what;
   announce(update);

@@ -19,15 +19,25 @@ const begins = ["rendered-3 Requested end TargetSeen", "rendered-3 Prepared begi
 
 test.for([
   {
-    title: "that its Node reports, and that no daemon told the end of, has succeeded",
+    title: "that the machine has reached, and that no daemon told the end of, has succeeded",
     isInherited: true,
-    reported: "rendered-2",
+    reached: "rendered-2",
     ends: ["rendered-2 Updated end Succeeded"],
   },
-  { title: "that no Node reports stays without one", isInherited: true, reported: "rendered-1", ends: [] },
-  { title: "of this daemon has its own", isInherited: false, reported: "rendered-2", ends: [] },
-])("an update $title, when the next target comes [daemon-update-sections-1]", ({ isInherited, reported, ends }) => {
+  {
+    title: "that the machine has not reached stays without an end",
+    isInherited: true,
+    reached: "rendered-1",
+    ends: [],
+  },
+  {
+    title: "that the machine has reached, with the API server's answer lost, has succeeded",
+    isInherited: false,
+    reached: "rendered-2",
+    ends: ["rendered-2 Updated end Succeeded"],
+  },
+])("an update $title, when the next target comes [daemon-update-sections-1]", ({ isInherited, reached, ends }) => {
   const { sections, said } = machineWith("rendered-2", isInherited);
-  sections.seen("rendered-3", { from: "rendered-2", reported });
+  sections.seen("rendered-3", { from: "rendered-2", reached });
   expect(said()).toEqual([...ends, ...begins]);
 });

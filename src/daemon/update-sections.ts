@@ -58,11 +58,11 @@ export function updateSections(pen: SectionWriter): Sections {
   const { memory, clock } = pen;
   const sections: Sections = {
     ...sectionMarks(pen),
-    seen(target, { from, reported }) {
+    seen(target, { from, reached }) {
       if (memory.run?.name === target) return;
-      // The daemon ended after it had reported this configuration on the Node, and before it wrote the line.
-      if (memory.run?.isInherited === true && memory.run.name === reported)
-        sections.finish("Succeeded", `the machine has ${reported}; the daemon ended before it wrote this line`);
+      // The daemon ended, or lost the API server's answer, after it had reported this configuration on the Node.
+      if (memory.run !== undefined && memory.run.name === reached)
+        sections.finish("Succeeded", `the machine has ${reached}; the next target came before this line`);
       memory.run = { name: target, sections: new Map(), notes: new Set(), began: clock.now(), isInherited: false };
       write(pen, "Requested", "end", "TargetSeen", `the daemon has seen its target ${target}`, {
         data: { to: target, ...(from === undefined ? {} : { from }) },
