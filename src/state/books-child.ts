@@ -5,9 +5,9 @@ import { MachineConfigNode } from "../api/kinds/machine-config-node.ts";
 import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { MachineStateJournal } from "../api/books/machine-state-journal.ts";
 import { journals } from "../api/names.ts";
-import { type BookKind, bookKindOf, reasonText, sectionKeyOf } from "../api/books/report-table.ts";
-import type { BootstrapFacts } from "../core/operator/health.ts";
-import { journalOfNode, lineOf, linesForBook } from "../core/books/journal.ts";
+import { defined } from "../api/schema/defined.ts";
+import { type BookKind, bookKindOf, reasonText } from "../api/books/report-table.ts";
+import { type LineStamp, journalOfNode, lineOf, linesForBook } from "../core/books/journal.ts";
 import {
   joinedNode,
   judgeJoins,
@@ -22,11 +22,14 @@ import { type NodeSeen, linesFromNode } from "../core/pool/seen-lines.ts";
 import { relevantOfMachineConfigNode, relevantOfNode, trimNode } from "../core/pool/trim.ts";
 import type { StateChild } from "../core/operator/state-settings.ts";
 import { equalValues } from "../ignition/canonical.ts";
-import { type Caches, type Watch, watching } from "../kube/controller.ts";
+import { type Caches, type Controller, type Watch, watching } from "../kube/controller.ts";
 import type { Selection } from "../kube/kube-client.ts";
-import { done } from "../kube/outcome.ts";
+import { type Outcome, done } from "../kube/outcome.ts";
+import type { ObjectChange } from "../kube/watch-cache.ts";
 import { type KeeperChild, type ChildContext, type ChildMetrics, runAsChild } from "./child.ts";
+import { bootstrapFactsOf } from "./bootstrap-facts.ts";
 import { JournalReader } from "./journal-reader.ts";
+import { reportIndexNews } from "./report-index-news.ts";
 import { BookIndexes } from "./book-indexes.ts";
 
 const cluster = "cluster";
@@ -76,191 +79,22 @@ class BooksChild implements KeeperChild {
   }
 
   async run(context: ChildContext, signal: AbortSignal): Promise<void> {
-    const { kinds, others, missedIn, look } = this.#storedBooks;
-    const { clock, version, log } = context;
-    // Numbers start again with each run.
-    const life = context.random.uuid();
-    const keepsCluster = kinds.includes(cluster);
-    let ownSeq = 0;
-    const stamp = (at: number) => ({
-      writer: { component: "state", instance: this.name, version },
-      boot: life,
-      number: { seq: (ownSeq += 1) },
-      at,
-      mono: clock.monotonic(),
-    });
+    const storedBooks = this.#storedBooks;
+    const stamp = stampsOf(this.name, context);
     const bookIndexes = await BookIndexes.open(
       {
         store: context.store,
-        kinds,
-        clock,
+        kinds: storedBooks.kinds,
+        clock: context.clock,
         retention: () => context.settings().retention,
-        report: (news) => {
-          const line = {
-            book: cluster,
-            chapter: "BookIndex",
-            mark: "end",
-            level: "boundary",
-            message: news.message,
-          } as const;
-          if (news.is === "gap") {
-            context.notify({ is: "gap", of: news.book, message: news.message });
-            context.report(
-              lineOf(
-                { ...line, path: "Gap", reason: "Gap", data: { book: news.book, lines: news.lines } },
-                stamp(clock.now()),
-              ),
-            );
-            return;
-          }
-          // A final line stays one line however often it is reported.
-          const made = lineOf(
-            { ...line, path: `Gone/${news.book}`, reason: "SubjectGone", data: { book: news.book } },
-            stamp(clock.now()),
-          );
-          context.report({
-            ...made,
-            writer: { component: "state", instance: news.book.slice(0, 253) },
-            boot: news.uid === "" ? "-" : news.uid,
-            seq: 1,
-          });
-        },
+        report: (news) => reportIndexNews(news, stamp(context.clock.now()), context),
         onClosed: (chapter) => context.notify({ is: "closed", chapter }),
       },
       signal,
     );
     this.#bookIndexes = bookIndexes;
-    const reader = new JournalReader(context.aliveAt);
-    const marks = bookIndexes.marks();
-    const selections: readonly (Selection | undefined)[] = this.#storedBooks.journals?.map(named) ?? [undefined];
-    const shared = [
-      journals.controller,
-      journals.operator,
-      journals.server,
-      journals.osBuilder,
-      journals.bootstrap,
-    ].filter((name) => this.#storedBooks.journals?.includes(name) ?? true);
-
-    /** Journals that may have lines of a book. */
-    const journalsOf = (book: string, caches: Caches): readonly MachineStateJournal[] => {
-      const names = bookKindOf(book) === "node" ? [journalOfNode(nameIn(book)), ...shared] : shared;
-      return names.flatMap(
-        (name) =>
-          caches
-            .of(MachineStateJournal, this.#storedBooks.journals === undefined ? undefined : named(name))
-            .get(name) ?? [],
-      );
-    };
-
-    const journalWatches = selections.map((selection) =>
-      watching({
-        resource: MachineStateJournal,
-        ...(selection === undefined ? {} : { selection }),
-        concerns: (change) => {
-          const { lines, foreign, missed } = reader.read(change, marks);
-          const [writer] = change.key.startsWith(journals.nodePrefix) ? ["daemon"] : [change.key];
-          if (foreign > 0) {
-            log.warn(
-              { journal: change.key, lines: foreign },
-              "a journal holds lines that are not its writer's to write; these lines are left out",
-            );
-            context.notify({ is: "foreign", component: writer ?? change.key, lines: foreign });
-          }
-          const newest = lines.at(-1);
-          if (newest !== undefined && change.before !== undefined)
-            context.notify({
-              is: "heard",
-              component: newest.writer.component,
-              lagMs: Math.max(0, clock.now() - newest.at),
-            });
-          const book = missed > 0 ? missedIn(change.key) : undefined;
-          if (book !== undefined)
-            bookIndexes.miss(
-              book,
-              missed,
-              `${missed} ${missed === 1 ? "line" : "lines"} of the journal ${change.key} left it before they were read`,
-            );
-          const books = new Set(
-            lines
-              .map((line) => line.book)
-              .filter((name) => kinds.includes(bookKindOf(name) ?? "cluster") && bookKindOf(name) !== undefined),
-          );
-          if (book !== undefined) books.add(book);
-          for (const other of this.#storedBooks.alsoConcerned?.(lines) ?? []) books.add(other);
-          if (keepsCluster && change.key === journals.bootstrap) books.add(cluster);
-          return [...books];
-        },
-      }),
-    );
-
-    const bootstrapFacts = (caches: Caches): BootstrapFacts => {
-      const journal = caches.of(MachineStateJournal, named(journals.bootstrap)).get(journals.bootstrap);
-      if (journal === undefined) return { journal: "missing" };
-      const { lines } = journal.spec;
-      const strange = lines.filter(
-        ({ v, book, chapter, path }) =>
-          v !== 1 ||
-          bookKindOf(book) === undefined ||
-          sectionKeyOf(bookKindOf(book) ?? cluster, chapter, path) === undefined,
-      );
-      if (strange.length > 0 || lines.length === 0)
-        return {
-          journal: "unreadable",
-          why:
-            lines.length === 0
-              ? "it has no lines"
-              : `${strange.length} of its ${lines.length} lines are of no kind that there is, the first being ${strange[0]?.book ?? ""} ${strange[0]?.chapter ?? ""} ${strange[0]?.path ?? ""}`,
-        };
-      return { journal: "there", handedOver: lines.some(({ reason }) => reason === "HandedOver"), folded: true };
-    };
-
-    await runAsChild(
-      () => {
-        const [first, ...rest] = [...journalWatches, ...others];
-        if (first === undefined) throw new Error("bug: nothing is watched");
-        return {
-          name: this.name,
-          watches: [first, ...rest],
-          owns: [],
-          start(add, { signal: until }) {
-            const all = () => {
-              for (const book of bookIndexes.books) add(book);
-            };
-            all();
-            const stopSettings = context.onSettings(all);
-            until.addEventListener("abort", stopSettings, { once: true });
-            if (!keepsCluster) return;
-            add(cluster);
-            const stop = context.onReported(() => add(cluster));
-            until.addEventListener("abort", stop, { once: true });
-          },
-          async reconcile(book, { caches, signal: until }) {
-            const now = clock.now();
-            const seen = look(book, {
-              caches,
-              now,
-              report: createReport(context),
-              notify: context.notify,
-              seen: (line, at) => ({ ...lineOf(line, stamp(at)), via: "seen" }),
-            });
-            // A journal may hold lines about a subject that was deleted long ago, and whose book has expired.
-            if (seen.subject?.is === "gone" && !bookIndexes.has(book)) return done();
-            bookIndexes.take(book, [
-              ...linesForBook(journalsOf(book, caches), book),
-              ...seen.lines,
-              ...(book === cluster ? context.reported() : []),
-            ]);
-            if (seen.subject?.is === "there") bookIndexes.present(book, seen.subject.uid);
-            if (seen.subject?.is === "gone") bookIndexes.gone(book);
-            const { againMs } = await bookIndexes.persist(book, seen.pool, until);
-            if (book === cluster) context.notify({ is: "bootstrap", facts: bootstrapFacts(caches) });
-            return done(Math.min(againMs, seen.againMs ?? againMs) / 1000);
-          },
-        };
-      },
-      context,
-      signal,
-    );
+    const run: BooksRun = { storedBooks, context, bookIndexes, stamp };
+    await runAsChild(() => booksController(run), context, signal);
   }
 
   metrics(): ChildMetrics {
@@ -279,6 +113,155 @@ class BooksChild implements KeeperChild {
       })(),
     };
   }
+}
+
+/** One run of a child. */
+interface BooksRun {
+  readonly storedBooks: StoredBooks;
+  readonly context: ChildContext;
+  readonly bookIndexes: BookIndexes;
+  readonly stamp: (at: number) => LineStamp;
+}
+
+/** Stamps for the lines of a child. Their numbers start again with each run. */
+function stampsOf(name: StateChild, { clock, random, version }: ChildContext): (at: number) => LineStamp {
+  const life = random.uuid();
+  let ownSeq = 0;
+  return (at) => ({
+    writer: { component: "state", instance: name, version },
+    boot: life,
+    number: { seq: (ownSeq += 1) },
+    at,
+    mono: clock.monotonic(),
+  });
+}
+
+const keepsCluster = ({ kinds }: StoredBooks): boolean => kinds.includes(cluster);
+
+/** Reads journals into books, and passes over each book that has news. */
+function booksController(run: BooksRun): Controller {
+  const { storedBooks, context, bookIndexes } = run;
+  const [first, ...rest] = [...journalWatches(run), ...storedBooks.others];
+  if (first === undefined) throw new Error("bug: nothing is watched");
+  return {
+    name: storedBooks.name,
+    watches: [first, ...rest],
+    owns: [],
+    start(add, { signal: until }) {
+      const all = () => {
+        for (const book of bookIndexes.books) add(book);
+      };
+      all();
+      const stopSettings = context.onSettings(all);
+      until.addEventListener("abort", stopSettings, { once: true });
+      if (!keepsCluster(storedBooks)) return;
+      add(cluster);
+      const stop = context.onReported(() => add(cluster));
+      until.addEventListener("abort", stop, { once: true });
+    },
+    reconcile: (book, { caches, signal }) => keepBook(book, run, caches, signal),
+  };
+}
+
+/** The journals of the child's books. Their new lines lead to passes over the books that they are about. */
+function journalWatches({ storedBooks, context, bookIndexes }: BooksRun): readonly Watch[] {
+  const reader = new JournalReader(context.aliveAt);
+  const marks = bookIndexes.marks();
+  const selections: readonly (Selection | undefined)[] = storedBooks.journals?.map(named) ?? [undefined];
+  return selections.map((selection) =>
+    watching({
+      resource: MachineStateJournal,
+      ...defined({ selection }),
+      concerns: (change) => {
+        const { lines, foreign, missed } = reader.read(change, marks);
+        notifyOfLines(change, { lines, foreign }, context);
+        const book = missed > 0 ? storedBooks.missedIn(change.key) : undefined;
+        if (book !== undefined)
+          bookIndexes.miss(
+            book,
+            missed,
+            `${missed} ${missed === 1 ? "line" : "lines"} of the journal ${change.key} left it before they were read`,
+          );
+        const books = new Set(
+          lines
+            .map((line) => line.book)
+            .filter(
+              (name) => storedBooks.kinds.includes(bookKindOf(name) ?? "cluster") && bookKindOf(name) !== undefined,
+            ),
+        );
+        if (book !== undefined) books.add(book);
+        for (const other of storedBooks.alsoConcerned?.(lines) ?? []) books.add(other);
+        if (keepsCluster(storedBooks) && change.key === journals.bootstrap) books.add(cluster);
+        return [...books];
+      },
+    }),
+  );
+}
+
+/** Reports foreign lines of a journal, and how long its newest line took. */
+function notifyOfLines(
+  { key, before }: ObjectChange<MachineStateJournal>,
+  { lines, foreign }: { readonly lines: readonly JournalLine[]; readonly foreign: number },
+  { clock, log, notify }: ChildContext,
+): void {
+  if (foreign > 0) {
+    log.warn(
+      { journal: key, lines: foreign },
+      "a journal holds lines that are not its writer's to write; these lines are left out",
+    );
+    notify({ is: "foreign", component: key.startsWith(journals.nodePrefix) ? "daemon" : key, lines: foreign });
+  }
+  const newest = lines.at(-1);
+  if (newest !== undefined && before !== undefined)
+    notify({ is: "heard", component: newest.writer.component, lagMs: Math.max(0, clock.now() - newest.at) });
+}
+
+/** Puts the lines about a book into it: those of journals, observed ones, and the child's own. */
+async function keepBook(
+  book: string,
+  { storedBooks, context, bookIndexes, stamp }: BooksRun,
+  caches: Caches,
+  signal: AbortSignal,
+): Promise<Outcome> {
+  const seen = storedBooks.look(book, {
+    caches,
+    now: context.clock.now(),
+    report: createReport(context),
+    notify: context.notify,
+    seen: (line, at) => ({ ...lineOf(line, stamp(at)), via: "seen" }),
+  });
+  // A journal may hold lines about a subject that was deleted long ago, and whose book has expired.
+  if (seen.subject?.is === "gone" && !bookIndexes.has(book)) return done();
+  bookIndexes.take(book, [
+    ...linesForBook(journalsOf(book, storedBooks, caches), book),
+    ...seen.lines,
+    ...(book === cluster ? context.reported() : []),
+  ]);
+  if (seen.subject?.is === "there") bookIndexes.present(book, seen.subject.uid);
+  if (seen.subject?.is === "gone") bookIndexes.gone(book);
+  const { againMs } = await bookIndexes.persist(book, seen.pool, signal);
+  if (book === cluster) {
+    const journal = caches.of(MachineStateJournal, named(journals.bootstrap)).get(journals.bootstrap);
+    context.notify({ is: "bootstrap", facts: bootstrapFactsOf(journal) });
+  }
+  return done(Math.min(againMs, seen.againMs ?? againMs) / 1000);
+}
+
+const sharedJournals = [
+  journals.controller,
+  journals.operator,
+  journals.server,
+  journals.osBuilder,
+  journals.bootstrap,
+] as const;
+
+/** Journals that may have lines of a book. */
+function journalsOf(book: string, { journals: read }: StoredBooks, caches: Caches): readonly MachineStateJournal[] {
+  const shared = sharedJournals.filter((name) => read?.includes(name) ?? true);
+  const names = bookKindOf(book) === "node" ? [journalOfNode(nameIn(book)), ...shared] : shared;
+  return names.flatMap(
+    (name) => caches.of(MachineStateJournal, read === undefined ? undefined : named(name)).get(name) ?? [],
+  );
 }
 
 /**
