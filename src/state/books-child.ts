@@ -1,40 +1,26 @@
-import { type Report, createReport } from "../kube/report.ts";
 import type { JournalLine } from "../api/books/journal-line.ts";
-import { type Node, kubernetes } from "../api/foreign/kubernetes.ts";
-import { MachineConfigNode } from "../api/kinds/machine-config-node.ts";
-import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { MachineStateJournal } from "../api/books/machine-state-journal.ts";
+import { type BookKind, bookKindOf } from "../api/books/report-table.ts";
 import { journals } from "../api/names.ts";
 import { defined } from "../api/schema/defined.ts";
-import { type BookKind, bookKindOf, reasonText } from "../api/books/report-table.ts";
 import { type LineStamp, journalOfNode, lineOf, linesForBook } from "../core/books/journal.ts";
-import {
-  joinedNode,
-  judgeJoins,
-  nextOverdueMs,
-  overdueLine,
-  overdueText,
-  servedMachines,
-  unreportedJoins,
-} from "../core/books/judge-joins.ts";
-import { poolOfNode } from "../core/pool/pool-of-node.ts";
-import { type NodeSeen, linesFromNode } from "../core/pool/seen-lines.ts";
-import { relevantOfMachineConfigNode, relevantOfNode, trimNode } from "../core/pool/trim.ts";
 import type { StateChild } from "../core/operator/state-settings.ts";
-import { equalValues } from "../ignition/canonical.ts";
 import { type Caches, type Controller, type Watch, watching } from "../kube/controller.ts";
 import type { Selection } from "../kube/kube-client.ts";
 import { type Outcome, done } from "../kube/outcome.ts";
+import { type Report, createReport } from "../kube/report.ts";
 import type { ObjectChange } from "../kube/watch-cache.ts";
-import { type KeeperChild, type ChildContext, type ChildMetrics, runAsChild } from "./child.ts";
+import { BookIndexes } from "./book-indexes.ts";
 import { bootstrapFactsOf } from "./bootstrap-facts.ts";
+import { type ChildContext, type ChildMetrics, type KeeperChild, runAsChild } from "./child.ts";
 import { JournalReader } from "./journal-reader.ts";
 import { reportIndexNews } from "./report-index-news.ts";
-import { BookIndexes } from "./book-indexes.ts";
 
 const cluster = "cluster";
-const named = (name: string): Selection => ({ fieldSelector: `metadata.name=${name}` });
-const nameIn = (book: string) => book.slice(book.indexOf("/") + 1);
+/** Selects one journal. */
+export const journalSelection = (name: string): Selection => ({ fieldSelector: `metadata.name=${name}` });
+/** The name of the subject of a book. */
+export const nameInBook = (book: string) => book.slice(book.indexOf("/") + 1);
 
 /** The part that differs between the children that keep books. */
 interface StoredBooks {
@@ -48,10 +34,11 @@ interface StoredBooks {
   /** Books that lines of others concern. */
   readonly alsoConcerned?: (lines: readonly JournalLine[]) => readonly string[];
   /** Observations about a book's subject when a pass reads the book. */
-  readonly look: (book: string, world: ObservedCluster) => Seen;
+  readonly look: (book: string, world: ObservedCluster) => ObservedBook;
 }
 
-interface ObservedCluster {
+/** The cluster as a pass over a book observes it. */
+export interface ObservedCluster {
   readonly caches: Caches;
   readonly report: Report;
   readonly notify: ChildContext["notify"];
@@ -60,7 +47,8 @@ interface ObservedCluster {
   readonly seen: (line: Parameters<typeof lineOf>[0], at: number) => JournalLine;
 }
 
-interface Seen {
+/** Observations about the subject of a book. */
+export interface ObservedBook {
   /** `undefined`: it has no subject that could go. */
   readonly subject: { readonly is: "there"; readonly uid: string | undefined } | { readonly is: "gone" } | undefined;
   readonly pool?: string;
@@ -68,7 +56,8 @@ interface Seen {
   readonly againMs?: number;
 }
 
-class BooksChild implements KeeperChild {
+/** A child that keeps the books of some kinds. */
+export class BooksChild implements KeeperChild {
   readonly name: StateChild;
   readonly #storedBooks: StoredBooks;
   #bookIndexes: BookIndexes | undefined;
@@ -167,7 +156,7 @@ function booksController(run: BooksRun): Controller {
 function journalWatches({ storedBooks, context, bookIndexes }: BooksRun): readonly Watch[] {
   const reader = new JournalReader(context.aliveAt);
   const marks = bookIndexes.marks();
-  const selections: readonly (Selection | undefined)[] = storedBooks.journals?.map(named) ?? [undefined];
+  const selections: readonly (Selection | undefined)[] = storedBooks.journals?.map(journalSelection) ?? [undefined];
   return selections.map((selection) =>
     watching({
       resource: MachineStateJournal,
@@ -241,7 +230,7 @@ async function keepBook(
   if (seen.subject?.is === "gone") bookIndexes.gone(book);
   const { againMs } = await bookIndexes.persist(book, seen.pool, signal);
   if (book === cluster) {
-    const journal = caches.of(MachineStateJournal, named(journals.bootstrap)).get(journals.bootstrap);
+    const journal = caches.of(MachineStateJournal, journalSelection(journals.bootstrap)).get(journals.bootstrap);
     context.notify({ is: "bootstrap", facts: bootstrapFactsOf(journal) });
   }
   return done(Math.min(againMs, seen.againMs ?? againMs) / 1000);
@@ -258,147 +247,8 @@ const sharedJournals = [
 /** Journals that may have lines of a book. */
 function journalsOf(book: string, { journals: read }: StoredBooks, caches: Caches): readonly MachineStateJournal[] {
   const shared = sharedJournals.filter((name) => read?.includes(name) ?? true);
-  const names = bookKindOf(book) === "node" ? [journalOfNode(nameIn(book)), ...shared] : shared;
+  const names = bookKindOf(book) === "node" ? [journalOfNode(nameInBook(book)), ...shared] : shared;
   return names.flatMap(
-    (name) => caches.of(MachineStateJournal, read === undefined ? undefined : named(name)).get(name) ?? [],
+    (name) => caches.of(MachineStateJournal, read === undefined ? undefined : journalSelection(name)).get(name) ?? [],
   );
-}
-
-/**
- * Books of nodes: what their daemons report, what controllers report of them, and what is observed of them if nothing
- * is reported.
- */
-export function nodesChild(startedAt: number): KeeperChild {
-  const known = new Map<string, NodeSeen>();
-  const bookOf = ({ key }: { readonly key: string }) => [`node/${key}`];
-  return new BooksChild({
-    name: "nodes",
-    kinds: ["node"],
-    journals: undefined,
-    missedIn: (journal) =>
-      journal.startsWith(journals.nodePrefix) ? `node/${journal.slice(journals.nodePrefix.length)}` : undefined,
-    others: [
-      watching({
-        resource: kubernetes.Node,
-        keep: trimNode,
-        concerns: (change) =>
-          change.before !== undefined &&
-          change.after !== undefined &&
-          equalValues(relevantOfNode(change.before), relevantOfNode(change.after))
-            ? []
-            : bookOf(change),
-      }),
-      watching({
-        resource: MachineConfigNode,
-        concerns: (change) =>
-          change.before !== undefined &&
-          change.after !== undefined &&
-          equalValues(relevantOfMachineConfigNode(change.before), relevantOfMachineConfigNode(change.after))
-            ? []
-            : bookOf(change),
-      }),
-    ],
-    look(book, { caches, now, seen }) {
-      const name = nameIn(book);
-      const node: Node | undefined = caches.of(kubernetes.Node).get(name);
-      const machineConfigNode = caches.of(MachineConfigNode).get(name);
-      const pool = machineConfigNode?.spec.pool.name ?? known.get(name)?.pool ?? "";
-      const found = linesFromNode(known.get(name), node, machineConfigNode, pool, { now, since: startedAt });
-      if (found.seen === undefined) known.delete(name);
-      else known.set(name, found.seen);
-      return {
-        subject: node === undefined ? { is: "gone" } : { is: "there", uid: node.metadata.uid },
-        pool,
-        lines: found.lines.map(({ line, at }) => seen({ ...line, book: `node/${name}` }, at)),
-        ...(found.reconcileAfterMs === undefined ? {} : { againMs: found.reconcileAfterMs }),
-      };
-    },
-  });
-}
-
-/** Pools that nodes belong to. */
-const poolsOf = (nodes: readonly (Node | undefined)[], caches: Caches): readonly string[] =>
-  nodes.flatMap((node) => {
-    const membership = node === undefined ? undefined : poolOfNode(node, caches.of(MachineConfigPool).list());
-    return membership?.verdict === "member" ? [membership.pool] : [];
-  });
-
-/** Books of pools, and that of the cluster. */
-export function poolsChild(): KeeperChild {
-  /** By pool: machines that did not join and were reported as events. */
-  const missed = new Map<string, ReadonlySet<string>>();
-  return new BooksChild({
-    name: "pools",
-    kinds: ["pool", "cluster"],
-    journals: [journals.controller, journals.operator, journals.server, journals.osBuilder, journals.bootstrap],
-    missedIn: (journal) => (journal.startsWith(journals.nodePrefix) ? undefined : cluster),
-    others: [
-      watching({
-        resource: MachineConfigPool,
-        concerns: ({ key, before, after }) => (before?.metadata.uid === after?.metadata.uid ? [] : [`pool/${key}`]),
-      }),
-      // A joining machine ends a wait.
-      watching({
-        resource: kubernetes.Node,
-        keep: trimNode,
-        concerns: ({ before, after }, caches) =>
-          before === undefined || after === undefined || !equalValues(before.status?.addresses, after.status?.addresses)
-            ? poolsOf([before, after], caches).map((pool) => `pool/${pool}`)
-            : [],
-      }),
-    ],
-    alsoConcerned: (lines) => [...new Set(servedMachines(lines).map(({ pool }) => `pool/${pool}`))],
-    look(book, { caches, now, seen, report, notify }) {
-      if (book === cluster) return { subject: undefined, lines: [] };
-      const name = nameIn(book);
-      const pool = caches.of(MachineConfigPool).get(name);
-      if (pool === undefined) {
-        missed.delete(name);
-        return { subject: { is: "gone" }, pool: name, lines: [] };
-      }
-      const served = servedMachines(
-        caches.of(MachineStateJournal, named(journals.server)).get(journals.server)?.spec.lines ?? [],
-      ).filter((machine) => machine.pool === name);
-      const nodes =
-        served.length === 0
-          ? []
-          : caches
-              .of(kubernetes.Node)
-              .list()
-              .flatMap((node) => (poolsOf([node], caches).includes(name) ? [joinedNode(node, name)] : []));
-      const joins = judgeJoins(served, nodes, now);
-      const overdue = joins.filter(({ is }) => is === "overdue");
-      notify({ is: "overdue", pool: name, machines: overdue.length });
-      const { unreported, reported } = unreportedJoins(missed.get(name) ?? new Set(), joins);
-      for (const join of unreported)
-        report({
-          about: pool,
-          notice: "JoinOverdue",
-          message: `${overdueText(join)}; ${reasonText("JoinOverdue").next}`,
-        });
-      missed.set(name, reported);
-      const againMs = nextOverdueMs(joins, now);
-      return {
-        subject: { is: "there", uid: pool.metadata.uid },
-        pool: name,
-        lines: overdue.map((join) => {
-          const { line, at } = overdueLine(join);
-          return seen({ ...line, book: `pool/${name}` }, at);
-        }),
-        ...(againMs === undefined ? {} : { againMs }),
-      };
-    },
-  });
-}
-
-/** Books of builds: what the os-builder reports. */
-export function buildsChild(): KeeperChild {
-  return new BooksChild({
-    name: "builds",
-    kinds: ["build"],
-    journals: [journals.osBuilder],
-    missedIn: () => undefined,
-    others: [],
-    look: () => ({ subject: undefined, lines: [] }),
-  });
 }
