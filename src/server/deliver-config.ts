@@ -1,6 +1,3 @@
-import { promisify } from "node:util";
-import { gzip } from "node:zlib";
-import type { MachineConfig } from "../api/kinds/machine-config.ts";
 import { machineTokens, namespace, objects } from "../api/names.ts";
 import { givenConfigs, judgeDelivery } from "../core/config/given-configs.ts";
 import { poolInRenderedName } from "../core/config/is-rendered.ts";
@@ -12,6 +9,7 @@ import type { ConfigAnswer, ConfigHandler } from "../ports/listener.ts";
 import type { Logger } from "../ports/logger.ts";
 import { takesGzip } from "./answer-request.ts";
 import type { MachineStore } from "./config-source.ts";
+import { ConfigTexts } from "./config-texts.ts";
 import type { Limits } from "./limits.ts";
 
 /** The outcome of one request as one word, which labels the metric. */
@@ -39,9 +37,6 @@ export interface DeliverConfigOptions {
   readonly signal: AbortSignal;
 }
 
-/** Configurations whose text is kept: a rollout reads the same one for each of its machines. */
-const mostTexts = 16;
-const textMs = 30_000;
 /** Callers of one rollout whose tokens are not reviewed twice. */
 const mostCallers = 1024;
 /** Answers of one machine under way at the same time: one that reads slowly must not take those of all machines. */
@@ -53,7 +48,6 @@ const claims = {
   name: "authentication.kubernetes.io/node-name",
   uid: "authentication.kubernetes.io/node-uid",
 } as const;
-const compress = promisify(gzip);
 
 const route = /^\/machineconfigs\/([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?)$/;
 /** Whether a request asks for the configuration of a machine that is in service. */
@@ -66,11 +60,17 @@ interface CallingNode {
   readonly uid: string | undefined;
 }
 
-interface Text {
-  readonly at: number;
-  readonly config: MachineConfig | undefined;
-  readonly identity: Buffer;
-  readonly gzip: Buffer;
+/** The means that all requests share. */
+interface DeliveryMeans extends DeliverConfigOptions {
+  readonly reviews: CallerReviews<CallingNode>;
+  readonly texts: ConfigTexts;
+  /** Node → its answers under way. */
+  readonly underWay: Map<string, number>;
+}
+
+interface Delivery {
+  readonly reason: DeliveryReason;
+  readonly answer: ConfigAnswer;
 }
 
 /**
@@ -85,91 +85,7 @@ export function deliverConfig(options: DeliverConfigOptions): ConfigHandler {
     mostVerdicts: mostCallers,
     ask: (token, signal) => nodeOfToken(kube, token, signal),
   });
-  const texts = new Texts(options);
-  const underWay = new Map<string, number>();
-
-  async function answer(
-    request: Parameters<ConfigHandler>[0],
-    signal: AbortSignal,
-  ): Promise<{ readonly reason: DeliveryReason; readonly answer: ConfigAnswer }> {
-    if (request.method !== "GET") return refusal(405, "MethodNotAllowed", "this is asked for with GET");
-    const asked = route.exec(request.target)?.[1];
-    if (asked === undefined) return refusal(404, "NotFound", "there is nothing here");
-    if (limits.take(request.from) > 0) return refusal(503, "TooManyRequests", "this source asks too often");
-    const token = bearerToken(request.headers["authorization"]);
-    if (token === undefined) return refusal(401, "Unauthorized", "a token of the machine's daemon is needed");
-    const caller = await reviews.verdict(token, sourceGroup(request.from), signal);
-    switch (caller.is) {
-      case "busy":
-        return refusal(503, "TooManyRequests", "too many callers that are not known");
-      case "unknownCaller":
-        return refusal(401, "Unauthorized", `the token is not good for ${machineTokens.audience}`);
-      case "forbidden":
-        return refusal(403, "Forbidden", "only the machines' daemons read their configurations here");
-      case "allowed":
-        return deliver(caller.facts, asked, takesGzip(request.headers["accept-encoding"]), signal);
-    }
-  }
-
-  /** Counts an answer to a node until it has ended; `undefined`: the node has too many. */
-  function begin(node: string): (() => void) | undefined {
-    const count = underWay.get(node) ?? 0;
-    if (count >= mostAnswersOfNode) return undefined;
-    underWay.set(node, count + 1);
-    return () => {
-      const left = (underWay.get(node) ?? 1) - 1;
-      if (left === 0) underWay.delete(node);
-      else underWay.set(node, left);
-    };
-  }
-
-  async function deliver(
-    { name: node, uid: nodeUid }: CallingNode,
-    asked: string,
-    packs: boolean,
-    signal: AbortSignal,
-  ) {
-    const { machines } = options;
-    const machineConfigNode = await machines.machineConfigNode(node, signal);
-    const pool =
-      machineConfigNode === undefined ? undefined : machines.machineConfigPool(machineConfigNode.spec.pool.name);
-    const facts = { node, nodeUid, asked, machineConfigNode, pool };
-    const byName = judgeDelivery({ ...facts, config: undefined });
-    // The configuration is read only if its owner decides: others' configurations cost nothing to ask for.
-    const mayBeOwn =
-      byName.verdict === "refused" &&
-      byName.reason === "NotYours" &&
-      machineConfigNode !== undefined &&
-      givenConfigs(machineConfigNode).length === 0 &&
-      pool !== undefined &&
-      poolInRenderedName(asked) === pool.metadata.name;
-    const judged = mayBeOwn ? judgeDelivery({ ...facts, config: (await texts.of(asked)).config }) : byName;
-    if (judged.verdict === "refused") {
-      log.warn({ node, asked, reason: judged.reason }, "a daemon was refused a configuration");
-      return refusal(403, judged.reason, judged.message);
-    }
-    const text = await texts.of(asked);
-    if (text.config === undefined) return refusal(404, "NotFound", `there is no MachineConfig ${asked}`);
-    const onEnd = begin(node);
-    if (onEnd === undefined) return refusal(503, "TooManyRequests", `${node} has too many answers under way`);
-    log.info({ node, config: asked, because: judged.because }, "a configuration was delivered");
-    return {
-      reason: "Delivered" as const,
-      answer: {
-        status: 200,
-        headers: {
-          "content-type": "application/json",
-          "cache-control": "no-store",
-          vary: "Accept-Encoding, Authorization",
-          "x-content-type-options": "nosniff",
-          ...(packs ? { "content-encoding": "gzip" } : {}),
-        },
-        body: packs ? text.gzip : text.identity,
-        onEnd,
-      },
-    };
-  }
-
+  const means: DeliveryMeans = { ...options, reviews, texts: new ConfigTexts(options), underWay: new Map() };
   return async (request, signal) => {
     const end = limits.begin(request.from);
     if (end === undefined) {
@@ -177,11 +93,11 @@ export function deliverConfig(options: DeliverConfigOptions): ConfigHandler {
       return refusal(503, "TooManyRequests", "too many answers are under way").answer;
     }
     try {
-      const { reason, answer: given } = await answer(request, signal);
+      const { reason, answer } = await answerDelivery(request, means, signal);
       onOutcome(reason);
-      const { onEnd } = given;
+      const { onEnd } = answer;
       return {
-        ...given,
+        ...answer,
         onEnd(how) {
           onEnd?.(how);
           end();
@@ -196,6 +112,103 @@ export function deliverConfig(options: DeliverConfigOptions): ConfigHandler {
   };
 }
 
+/** Answers a request whose caller proves which node's daemon it is. */
+async function answerDelivery(
+  request: Parameters<ConfigHandler>[0],
+  means: DeliveryMeans,
+  signal: AbortSignal,
+): Promise<Delivery> {
+  const { limits, reviews } = means;
+  if (request.method !== "GET") return refusal(405, "MethodNotAllowed", "this is asked for with GET");
+  const asked = route.exec(request.target)?.[1];
+  if (asked === undefined) return refusal(404, "NotFound", "there is nothing here");
+  if (limits.take(request.from) > 0) return refusal(503, "TooManyRequests", "this source asks too often");
+  const token = bearerToken(request.headers["authorization"]);
+  if (token === undefined) return refusal(401, "Unauthorized", "a token of the machine's daemon is needed");
+  const caller = await reviews.verdict(token, sourceGroup(request.from), signal);
+  switch (caller.is) {
+    case "busy":
+      return refusal(503, "TooManyRequests", "too many callers that are not known");
+    case "unknownCaller":
+      return refusal(401, "Unauthorized", `the token is not good for ${machineTokens.audience}`);
+    case "forbidden":
+      return refusal(403, "Forbidden", "only the machines' daemons read their configurations here");
+    case "allowed":
+      return deliver({ ...caller.facts, asked, packs: takesGzip(request.headers["accept-encoding"]) }, means, signal);
+  }
+}
+
+interface DeliveryRequest extends CallingNode {
+  /** Name of the configuration. */
+  readonly asked: string;
+  readonly packs: boolean;
+}
+
+/** Delivers a configuration to a node that may have it. */
+async function deliver(request: DeliveryRequest, means: DeliveryMeans, signal: AbortSignal): Promise<Delivery> {
+  const { name: node, asked, packs } = request;
+  const { log, texts, underWay } = means;
+  const judged = await judgeRequest(request, means, signal);
+  if (judged.verdict === "refused") {
+    log.warn({ node, asked, reason: judged.reason }, "a daemon was refused a configuration");
+    return refusal(403, judged.reason, judged.message);
+  }
+  const text = await texts.of(asked);
+  if (text.config === undefined) return refusal(404, "NotFound", `there is no MachineConfig ${asked}`);
+  const onEnd = begin(node, underWay);
+  if (onEnd === undefined) return refusal(503, "TooManyRequests", `${node} has too many answers under way`);
+  log.info({ node, config: asked, because: judged.because }, "a configuration was delivered");
+  return {
+    reason: "Delivered",
+    answer: {
+      status: 200,
+      headers: {
+        "content-type": "application/json",
+        "cache-control": "no-store",
+        vary: "Accept-Encoding, Authorization",
+        "x-content-type-options": "nosniff",
+        ...(packs ? { "content-encoding": "gzip" } : {}),
+      },
+      body: packs ? text.gzip : text.identity,
+      onEnd,
+    },
+  };
+}
+
+/** Whether a node may have the configuration that it asks for. */
+async function judgeRequest(
+  { name: node, uid: nodeUid, asked }: DeliveryRequest,
+  { machines, texts }: DeliveryMeans,
+  signal: AbortSignal,
+): Promise<ReturnType<typeof judgeDelivery>> {
+  const machineConfigNode = await machines.machineConfigNode(node, signal);
+  const pool =
+    machineConfigNode === undefined ? undefined : machines.machineConfigPool(machineConfigNode.spec.pool.name);
+  const facts = { node, nodeUid, asked, machineConfigNode, pool };
+  const byName = judgeDelivery({ ...facts, config: undefined });
+  // The configuration is read only if its owner decides: others' configurations cost nothing to ask for.
+  const mayBeOwn =
+    byName.verdict === "refused" &&
+    byName.reason === "NotYours" &&
+    machineConfigNode !== undefined &&
+    givenConfigs(machineConfigNode).length === 0 &&
+    pool !== undefined &&
+    poolInRenderedName(asked) === pool.metadata.name;
+  return mayBeOwn ? judgeDelivery({ ...facts, config: (await texts.of(asked)).config }) : byName;
+}
+
+/** Counts an answer to a node until it has ended; `undefined`: the node has too many. */
+function begin(node: string, underWay: DeliveryMeans["underWay"]): (() => void) | undefined {
+  const count = underWay.get(node) ?? 0;
+  if (count >= mostAnswersOfNode) return undefined;
+  underWay.set(node, count + 1);
+  return () => {
+    const left = (underWay.get(node) ?? 1) - 1;
+    if (left === 0) underWay.delete(node);
+    else underWay.set(node, left);
+  };
+}
+
 /** The node whose daemon a token belongs to. */
 async function nodeOfToken(kube: KubeClient, token: string, signal: AbortSignal): Promise<CallerVerdict<CallingNode>> {
   const user = await reviewToken(kube, token, [machineTokens.audience], signal);
@@ -207,7 +220,7 @@ async function nodeOfToken(kube: KubeClient, token: string, signal: AbortSignal)
     : { is: "forbidden" };
 }
 
-function refusal(status: number, reason: DeliveryReason, message: string) {
+function refusal(status: number, reason: DeliveryReason, message: string): Delivery {
   const body = Buffer.from(`${JSON.stringify({ error: { reason, message } })}\n`);
   const headers = {
     "content-type": "application/json",
@@ -218,54 +231,4 @@ function refusal(status: number, reason: DeliveryReason, message: string) {
     ...(status === 405 ? { allow: "GET" } : {}),
   };
   return { reason, answer: { status, headers, body } };
-}
-
-/** Texts of configurations, read once for all machines that ask for the same one at about the same time. */
-class Texts {
-  readonly #options: Pick<DeliverConfigOptions, "machines" | "clock" | "signal">;
-  readonly #held = new Map<string, Promise<Text>>();
-
-  constructor(options: Pick<DeliverConfigOptions, "machines" | "clock" | "signal">) {
-    this.#options = options;
-  }
-
-  async of(name: string): Promise<Text> {
-    const { clock } = this.#options;
-    const before = this.#held.get(name);
-    const held = await before?.catch(() => undefined);
-    if (held !== undefined && clock.monotonic() - held.at < textMs) return held;
-    // Another request that waited for the same text may read it already.
-    const other = this.#held.get(name);
-    if (other !== undefined && other !== before) return other;
-    const read = this.#read(name);
-    this.#held.delete(name);
-    this.#held.set(name, read);
-    try {
-      const text = await read;
-      // A missing object is requested again, since it may be created at any time.
-      if (text.config === undefined) this.#forget(name, read);
-      // Only what exists pushes out another: names are free to invent.
-      else if (this.#held.size > mostTexts) this.#held.delete(this.#held.keys().next().value ?? name);
-      return text;
-    } catch (error) {
-      this.#forget(name, read);
-      throw error;
-    }
-  }
-
-  #forget(name: string, read: Promise<Text>): void {
-    if (this.#held.get(name) === read) this.#held.delete(name);
-  }
-
-  async #read(name: string): Promise<Text> {
-    const { clock, machines, signal } = this.#options;
-    const at = clock.monotonic();
-    const config = await machines.machineConfig(name, signal);
-    if (config === undefined) return { at, config, identity: Buffer.alloc(0), gzip: Buffer.alloc(0) };
-    const { managedFields: _, ...metadata } = config.metadata as MachineConfig["metadata"] & {
-      readonly managedFields?: unknown;
-    };
-    const identity = Buffer.from(JSON.stringify({ ...config, metadata }), "utf8");
-    return { at, config, identity, gzip: await compress(identity) };
-  }
 }

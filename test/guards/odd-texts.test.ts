@@ -17,7 +17,7 @@ const left: Readonly<Record<string, number>> = {
   "src/api": 9,
   "src/build-image": 5,
   "src/cli": 42,
-  "src/controller": 49,
+  "src/controller": 46,
   "src/core": 1,
   "src/core/books": 21,
   "src/core/build": 22,

@@ -16,6 +16,7 @@ const reports = /\breport(?:\?\.)?\(/;
 /** Decisions whose reasons a controller reports unchanged, and what the daemon gives its journal. */
 const decisions = [
   "src/core/join/judge-csr.ts",
+  "src/core/render/decide-render.ts",
   "src/core/pool/drain-step.ts",
   "src/core/machine/",
   "src/daemon/",
