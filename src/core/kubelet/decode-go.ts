@@ -17,7 +17,7 @@ export interface Decoding {
   readonly value: Decoded;
   /** What a Go program refuses; of a list or a map the first {@link mostOfList}, and how many there are beside them. */
   readonly problems: readonly FieldProblem[];
-  /** Paths of fields that it does not know, and ignores: the first {@link mostOfList}, sorted. */
+  /** Paths of fields that it does not know, and ignores: the first {@link mostUnknown}, sorted. */
   readonly unknown: readonly string[];
   /** How many unknown fields there are beside these. */
   readonly moreUnknown: number;
@@ -159,9 +159,11 @@ function decodeStruct(value: Decoded, type: GoStruct, found: Findings): Decoded 
   return members ?? value;
 }
 
-/** An object may have a hundred thousand unknown fields: the first ones are named, the others counted. */
+/** Unknown fields that are named: an object may have a hundred thousand, and is warned of a hundred things in all. */
+const mostUnknown = 50;
+
 function findUnknown(key: string, found: Findings): void {
-  if (found.unknown.length === mostOfList) {
+  if (found.unknown.length === mostUnknown) {
     found.moreUnknown += 1;
     return;
   }

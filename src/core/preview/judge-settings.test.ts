@@ -33,14 +33,14 @@ describe("settings by themselves", () => {
     expect(said(problemsOfRuntimeConfig({ spec }))).toEqual(problems);
   });
 
-  test("the first hundred fields that no kubelet knows are warnings, with the number of the others [judge-settings-5]", () => {
+  test("the first fifty fields that no kubelet knows are warnings, with the number of the others [judge-settings-5]", () => {
     const kubeletConfig = Object.fromEntries(Array.from({ length: 100_000 }, (_, i) => [`field${i}`, 1])) as never;
     const problems = problemsOfKubeletConfig({ spec: { machineConfigPoolSelector, kubeletConfig } });
-    expect(problems).toHaveLength(101);
-    expect(problems[100]).toEqual({
+    expect(problems).toHaveLength(51);
+    expect(problems[50]).toEqual({
       severity: "warning",
       path: "spec.kubeletConfig",
-      reason: "has 99900 more unknown fields",
+      reason: "has 99950 more unknown fields",
       remedy: "take them out",
     });
   });

@@ -12,6 +12,7 @@ import { problemsOfPool } from "../pool/judge-pool.ts";
 import { newPolicyProblems } from "../pool/pool-policy.ts";
 import { problemsOfLookaside } from "../runtime/lookaside-files.ts";
 import { problemsOfKubeletConfig, problemsOfRuntimeConfig } from "./judge-settings.ts";
+import { countText } from "../text/count-text.ts";
 import { excuseStanding } from "./standing-problems.ts";
 
 /** What objects of a kind are judged by, without any other object. */
@@ -59,7 +60,8 @@ function withFewWarnings(problems: readonly Problem[]): readonly Problem[] {
   let count = 0;
   const kept = problems.filter(({ severity }) => severity === "error" || ++count <= mostWarnings);
   if (count <= mostWarnings) return problems;
-  return [...kept, { severity: "warning", path: "", reason: `there are ${count - mostWarnings} more warnings` }];
+  const more = countText(count - mostWarnings, "more warning");
+  return [...kept, { severity: "warning", path: "", reason: `the object has ${more}` }];
 }
 
 function allProblemsOf(kind: string, object: KubeObject, stored: Stored): readonly Problem[] {
