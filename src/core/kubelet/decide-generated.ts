@@ -3,7 +3,8 @@ import type { KubeletConfig } from "../../api/kinds/kubelet-config.ts";
 import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
 import { finalizers as finalizerNames, settingsConditions as types } from "../../api/names.ts";
-import { type ConditionInput, setCondition } from "../../api/schema/conditions.ts";
+import { type ConditionInput, setCondition, withTransition } from "../../api/schema/conditions.ts";
+import { type Progress, withProgress } from "../../api/schema/progress-conditions.ts";
 import { type GeneratedFile, generatedConfig } from "../render/generated-config.ts";
 import { type OverriddenFile, overriddenText } from "../render/overridden-files.ts";
 import { clipText } from "../text/clip-text.ts";
@@ -188,21 +189,27 @@ function statusOf<T extends SettingsObject>(
   message: string,
 ): Status {
   const before: readonly LooseCondition[] = object.status?.conditions ?? [];
-  const [legacy, over] = isAccepted ? [types.success, types.failure] : [types.failure, types.success];
-  const kept = before.filter(({ type }) => type !== over);
-  const said = [
-    effective,
-    {
-      type: types.accepted,
-      status: isAccepted ? "True" : "False",
-      reason: isAccepted ? "Applied" : "Invalid",
-      message,
-    },
-    { type: legacy, status: "True", reason: isAccepted ? "Applied" : "Invalid", message },
-  ].reduce<readonly LooseCondition[]>((list, next) => setCondition<LooseCondition>(list, next, now), kept);
+  const legacy = isAccepted ? types.success : types.failure;
+  const kept = before.filter(({ type }) => type !== types.success && type !== types.failure);
+  const reason = isAccepted ? "Applied" : "Invalid";
+  const said = [effective, { type: types.accepted, status: isAccepted ? "True" : "False", reason, message }].reduce<
+    readonly LooseCondition[]
+  >((list, next) => setCondition<LooseCondition>(list, next, now), kept);
+  // Machines get what is accepted by their pools, which say how far they are.
+  const progress: Progress = isAccepted
+    ? { verdict: "current" }
+    : { verdict: "stalled", reason, message: clipText(message, longestName) };
+  const conditions = [
+    ...withProgress<LooseCondition>(said, progress, now),
+    withTransition<LooseCondition>(
+      before.find(({ type }) => type === legacy),
+      { type: legacy, status: "True", reason, message },
+      now,
+    ),
+  ];
   return {
     ...(object.metadata.generation === undefined ? {} : { observedGeneration: object.metadata.generation }),
-    conditions: [...said],
+    conditions,
   };
 }
 

@@ -85,6 +85,8 @@ describe("a KubeletConfig", () => {
     expect(saysOf(decision)).toEqual([
       "Effective True AsWritten: ",
       "Accepted True Applied: Success",
+      "Reconciling False UpToDate: ",
+      "Stalled False UpToDate: ",
       "Success True Applied: Success",
     ]);
   });

@@ -3,7 +3,7 @@ import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import type { MemberFacts } from "./member-facts.ts";
 import { PoolMembers } from "./pool-members.ts";
 import type { PoolFacts } from "./pool-progress.ts";
-import { poolStatus } from "./pool-status.ts";
+import { poolStatus, poolStatusInputs, withOverallDegraded } from "./pool-status.ts";
 import { poolProgress } from "./pool-progress.ts";
 import { plainPolicy, selectNodes } from "./select-nodes.ts";
 import type { Past } from "../books/past.ts";
@@ -343,4 +343,44 @@ test("a roll-out whose first machine has to stay healthy has no estimated end: u
     poolProgress(factsOf(members, { policy: { ...plainPolicy, ...more } }), past).eta?.whole;
   expect(estimated({})).toMatchObject({ likely: now + 4000 });
   expect(estimated({ canary: { count: 1, wellMs: 300_000 } })).toBeUndefined();
+});
+
+describe("the conditions by which others wait for a pool", () => {
+  const progress = (conditions: readonly object[]) =>
+    withOverallDegraded(conditions as never, now)
+      .filter(({ type, status }) => (type === "Reconciling" || type === "Stalled") && status === "True")
+      .map(({ type, reason, message }) => `${type} ${reason}: ${message}`);
+  const course = (updated: string, updating: string, reason: string, degraded = "False") => [
+    { type: "Updated", status: updated },
+    { type: "Updating", status: updating, reason, message: "as it is" },
+    { type: "NodeDegraded", status: degraded, message: "a is broken" },
+    { type: "Degraded", status: "False" },
+  ];
+  test.for([
+    [course("True", "False", "NothingToDo"), []],
+    [course("False", "True", "RollingOut"), ["Reconciling RollingOut: as it is"]],
+    [course("False", "False", "NotRendered"), ["Reconciling NotRendered: as it is"]],
+    [course("False", "False", "Paused"), ["Reconciling Paused: as it is"]],
+    [course("False", "False", "CanaryFailed"), ["Stalled CanaryFailed: as it is"]],
+    [course("False", "False", "MachineExcluded"), ["Stalled MachineExcluded: as it is"]],
+    [course("True", "False", "NothingToDo", "True"), ["Stalled NodeDegraded: a is broken"]],
+    [course("False", "True", "RollingOut", "True"), ["Stalled NodeDegraded: a is broken"]],
+    [[{ type: "RegistriesDegraded", status: "True" }], []],
+  ] as const)("of %j are %j [pool-status-progress-1]", ([conditions, expected]) => {
+    expect(progress(conditions)).toEqual(expected);
+  });
+
+  test("come with the pool's status, and are no input of it [pool-status-progress-2]", () => {
+    const status = poolStatus(factsOf([member("a", { current: "old" }), member("b")]));
+    const said = new Map(status.conditions?.map((one) => [one.type, one]));
+    expect([said.get("Reconciling")?.status, said.get("Stalled")?.status]).toEqual(["True", "False"]);
+    expect(said.get("Reconciling")?.reason).toBe(said.get("Updating")?.reason);
+    expect(poolStatusInputs(poolWith({ status }))).toEqual(
+      poolStatusInputs(
+        poolWith({
+          status: { ...status, conditions: status.conditions?.filter(({ type }) => type === "RenderDegraded") },
+        }),
+      ),
+    );
+  });
 });

@@ -2,6 +2,12 @@ import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import { poolConditions as types } from "../../api/names.ts";
 import { setCondition } from "../../api/schema/conditions.ts";
 import { conditionOf } from "../../api/schema/object.ts";
+import {
+  type Progress,
+  type ProgressCondition,
+  progressTypes,
+  withProgress,
+} from "../../api/schema/progress-conditions.ts";
 import { shortImage } from "../config/image-pair.ts";
 import { type Mover, type PoolFacts, type PoolProgress, poolProgress } from "./pool-progress.ts";
 import { type WaitReason, exclusionRemedy } from "./rollout-holds.ts";
@@ -21,7 +27,13 @@ const messageLimit = 32_768;
 /** The fields of a pool that determine its status: includes conditions of other writers, but not its own. */
 export function poolStatusInputs(pool: MachineConfigPool): readonly unknown[] {
   const { metadata, spec, status } = pool;
-  const own = new Set<string>([types.updated, types.updating, types.nodeDegraded, types.degraded]);
+  const own = new Set<string>([
+    types.updated,
+    types.updating,
+    types.nodeDegraded,
+    types.degraded,
+    ...Object.values(progressTypes),
+  ]);
   return [
     metadata.generation,
     metadata.annotations,
@@ -75,7 +87,7 @@ export function poolStatus(facts: PoolFacts): PoolStatusFields {
     failed.length > 0 ? degradedMessage(failed) : "",
   );
   if (rendering === undefined) set(types.renderDegraded, false, "AsExpected", "");
-  conditions = setCondition(conditions, overallDegraded(conditions), now);
+  conditions = withSums(conditions, now);
 
   const { osImageStream: _, ...kept } = before;
   const runs = progress.verdict === "Done" && failed.length === 0 ? facts.stream : undefined;
@@ -99,14 +111,7 @@ export function poolStatus(facts: PoolFacts): PoolStatusFields {
 }
 
 /** The condition that sums up which parts of a pool are degraded. */
-interface Overall {
-  readonly type: string;
-  readonly status: "True" | "False";
-  readonly reason: string;
-  readonly message: string;
-}
-
-function overallDegraded(conditions: readonly PoolCondition[]): Overall {
+function overallDegraded(conditions: readonly PoolCondition[]): ProgressCondition {
   const parts = conditions.filter(
     ({ type, status }) => type !== types.degraded && type?.endsWith("Degraded") === true && status === "True",
   );
@@ -122,22 +127,51 @@ function overallDegraded(conditions: readonly PoolCondition[]): Overall {
   };
 }
 
+/** Of a condition that repeats another one. */
+const repeatedLimit = 1024;
+
+/** How far a pool is, as its other conditions say. */
+function progressOf(conditions: readonly PoolCondition[]): Progress {
+  const of = (type: string) => conditions.find((condition) => condition.type === type);
+  const as = (verdict: "reconciling" | "stalled", { reason, message }: PoolCondition = {}): Progress => ({
+    verdict,
+    reason: reason ?? "",
+    message: clipText(message ?? "", repeatedLimit),
+  });
+  const [updated, updating, degraded] = [of(types.updated), of(types.updating), of(types.degraded)];
+  if (degraded?.status === "True") return as("stalled", degraded);
+  if (updated?.status === "True") return { verdict: "current" };
+  const isStopped = updating?.status === "False" && stopReasons.has(updating.reason ?? "");
+  return as(isStopped ? "stalled" : "reconciling", updating);
+}
+
+/** The conditions of a pool with those that follow from others: its degraded parts, and how far it is. */
+function withSums<Condition extends PoolCondition>(
+  conditions: readonly Condition[],
+  now: number,
+): readonly (Condition | ProgressCondition)[] {
+  const summed = setCondition<Condition | ProgressCondition>(conditions, overallDegraded(conditions), now);
+  return withProgress(summed, progressOf(summed), now);
+}
+
 /**
- * The conditions of a pool with an up-to-date sum. A controller that changes one part writes both at once, so that nobody sees
- * a degraded part of a pool that is well. A pool without the sum was never judged, and gets none.
+ * The conditions of a pool with up-to-date sums. A controller that changes one part writes them at once, so that nobody sees
+ * a degraded part of a pool that is well. A pool without sums was never judged, and gets none.
  *
  * @param now milliseconds since the epoch.
  */
 export function withOverallDegraded<Condition extends PoolCondition>(
   conditions: readonly Condition[],
   now: number,
-): readonly (Condition | Overall)[] {
+): readonly (Condition | ProgressCondition)[] {
   const isJudged = conditions.some(({ type }) => type === types.degraded);
-  return isJudged ? setCondition<Condition | Overall>(conditions, overallDegraded(conditions), now) : conditions;
+  return isJudged ? withSums(conditions, now) : conditions;
 }
 
 /** Reasons of a stalled roll-out without a quarantine. */
 const stops = ["BuildFailed", "BuildInterrupted", "CanaryFailed"] as const satisfies readonly WaitReason[];
+/** Reasons of `Updating` for a roll-out that does not go on by itself. */
+const stopReasons: ReadonlySet<string> = new Set([...stops, "MachineExcluded", "RolloutBlocked"]);
 
 interface Rollout {
   readonly updated: boolean;
