@@ -81,6 +81,10 @@ export async function connect({
         ? (process.env["KUBECONFIG"] ?? "").split(":").filter((path) => path !== "")
         : [];
   if (named.length === 0 && directory === undefined && existsSync(podPath(`${serviceAccountFolder}/token`))) {
+    if (context !== undefined)
+      throw usageError(
+        `there is no context ${context}: this pod has its service account and no kubeconfig; name one with --kubeconfig`,
+      );
     const acts = impersonatedInPod(impersonate);
     const reread = async () => ({
       ...(await inClusterConnection(systemFiles, process.env, podPath(serviceAccountFolder))),

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { temporaryFolder } from "../../test/support/registry/pull-harness.ts";
 import { connect } from "./connect.ts";
+import { takeGlobalFlags } from "./global-flags.ts";
 
 const isRoot = process.getuid?.() === 0;
 
@@ -83,4 +84,19 @@ test.skipIf(!isRoot)("nor of one to which a link leads [cli-implicit-folder-5]",
   (await connect({ component })).close();
   await chown(`${cluster}-moved`, 1234, 1234);
   await expect(connect({ component })).rejects.toMatchObject({ code: "MCO_CLUSTER_FOLDER_FOREIGN" });
+});
+
+test("a context that a pod without a kubeconfig cannot have is refused, and not left out [cli-pod-context-1]", async () => {
+  const root = await temporaryFolder();
+  const folder = join(root, "var/run/secrets/kubernetes.io/serviceaccount");
+  await mkdir(folder, { recursive: true });
+  await writeFile(join(folder, "token"), "t");
+  for (const [name, value] of Object.entries({ MCO_POD_ROOT: root, KUBECONFIG: "" })) vi.stubEnv(name, value);
+  onTestFinished(() => void vi.unstubAllEnvs());
+  takeGlobalFlags(["--context", "here"], {
+    kind: "people",
+    flags: [{ flag: "--kubeconfig", value: "FILE", text: "" }],
+  });
+  onTestFinished(() => void takeGlobalFlags([], { kind: "people" }));
+  await expect(connect({ component })).rejects.toThrow("there is no context here: this pod has its service account");
 });
