@@ -39,7 +39,11 @@ export interface SeedsReport {
   readonly checks: Readonly<Record<string, number>>;
 }
 
-/** Runs every `step`-th seed from `first`; half of them with three control-plane machines. */
+/** Whether this run has any of the seeds of `runSeeds`: not where it is for one of the others. */
+export const concerns = (first: number, step: number): boolean =>
+  wanted.one === undefined || (wanted.one - 1) % step === first;
+
+/** Runs every `step`-th seed after `first`; half of them with three control-plane machines. */
 export async function runSeeds(first: number, step: number): Promise<SeedsReport> {
   const histories: string[] = [];
   const accidents: Record<string, number> = {};
@@ -53,7 +57,7 @@ export async function runSeeds(first: number, step: number): Promise<SeedsReport
   const list =
     wanted.one === undefined
       ? Array.from({ length: Math.ceil((wanted.count - first) / step) }, (_, index) => 1 + first + index * step)
-      : first === 0
+      : concerns(first, step)
         ? [wanted.one]
         : [];
   let saidAt = performance.now();

@@ -1,11 +1,19 @@
 import { expect, test } from "vitest";
-import { agreementsOfSeed, describeReport, enoughSeeds, mostGrowthMiB, neverHappened, runSeeds } from "./run-seeds.ts";
+import {
+  agreementsOfSeed,
+  concerns,
+  describeReport,
+  enoughSeeds,
+  mostGrowthMiB,
+  neverHappened,
+  runSeeds,
+} from "./run-seeds.ts";
 
-test(
+test.skipIf(!concerns(1, 2))(
   "no order of events breaks an invariant (even seeds) [simulation-seeds-even-1]",
   { timeout: 3_600_000 },
   async () => {
-    const report = await runSeeds(0, 2);
+    const report = await runSeeds(1, 2);
     process.stdout.write(`simulation: ${describeReport(report)}\n`);
     if (report.history !== undefined) process.stdout.write(`${report.history}\n`);
     expect(report.histories).toEqual([]);
