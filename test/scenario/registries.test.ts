@@ -95,10 +95,12 @@ describe.skipIf(!hasApiServer)("registries on a cluster of real processes", () =
       "ImageDigestMirrorSet/wrong: spec.imageDigestMirrors[0].mirrorSourcePolicy must be the same in every rule for quay.io/team",
     );
     expect(entries()).toEqual(merged);
-    const { items } = await cluster.kube.list(kubernetes.Event);
-    expect(
-      items.filter(({ reason, involvedObject }) => reason === "RegistriesRefused" && involvedObject.name === "wrong"),
-    ).not.toEqual([]);
+    await untilSeen(
+      "a Warning Event on the set",
+      async () => (await cluster.kube.list(kubernetes.Event)).items,
+      (items) =>
+        items.some(({ reason, involvedObject }) => reason === "RegistriesRefused" && involvedObject.name === "wrong"),
+    );
     const { stdout: pool } = await cluster.mco(["explain", "pool/worker"]);
     expect(pool).toContain("Registries are not written:\n  ImageDigestMirrorSet/wrong: spec.imageDigestMirrors[0]");
     const { stdout: wrong } = await cluster.mco(["explain", "imagedigestmirrorset/wrong"]);

@@ -13,6 +13,7 @@ import { version } from "../../src/cli/version.ts";
 import { pauseImage } from "../../src/standin/cluster/host/pod-worker.ts";
 import { TestCluster, annotation, hasApiServer, machineConfig } from "../support/test-cluster.ts";
 import { endScenario } from "../support/end-scenario.ts";
+import { untilSeen } from "../support/until-seen.ts";
 
 const { annotations, namespace } = names;
 let cluster: TestCluster;
@@ -368,7 +369,11 @@ describe.skipIf(!hasApiServer)("a cluster of real processes", () => {
     const before = await cluster.target("worker");
     await cluster.kube.create(MachineConfig, machineConfig("99-worker-forced", { "/etc/forced.conf": "x" }) as never);
     await cluster.untilRolledOut("worker", before);
-    const { items } = await cluster.kube.list(kubernetes.Event, { fieldSelector: "involvedObject.kind=Node" });
+    const items = await untilSeen(
+      "Events of the forecast and of the force",
+      async () => (await cluster.kube.list(kubernetes.Event, { fieldSelector: "involvedObject.kind=Node" })).items,
+      (events) => ["DrainForecast", "DrainForced"].every((wanted) => events.some(({ reason }) => reason === wanted)),
+    );
     const told = (reason: string) =>
       items.filter((event) => event.reason === reason).map(({ message }) => message ?? "");
     expect(told("DrainForecast").join()).toMatch(
