@@ -126,7 +126,7 @@ function errors(): string {
         `| \`${reason}\` | ${places(where.get(reason) ?? [])} | ${means} | ${next === "" ? "nothing" : next} |`,
     );
   const told = `## Reasons\n\nThe books, the conditions of MachineConfiguration \`cluster\` and alerts give one of these reasons; the list is closed. Where a condition names a part, the part's name is in the reason: \`SyncRBACFailing\` is SyncFailing, \`ChildNodesDown\` is ChildDown. Generated from \`src/api/books/report-table.ts\`.\n\n| reason | where | what it means | what to do |\n| --- | --- | --- | --- |\n${reasons.join("\n")}\n`;
-  return `# Failures\n\nEvery failure carries one of these codes; a code never changes its meaning. Generated from \`src/api/errors.ts\`.\n\n| code | what it means | what to do |\n| --- | --- | --- |\n${rows.join("\n")}\n\n${told}`;
+  return `# Failures\n\nEvery failure carries one of these codes; a code never changes its meaning. \`mco help CODE\` prints a row of either table. Generated from \`src/api/errors.ts\`.\n\n| code | what it means | what to do |\n| --- | --- | --- |\n${rows.join("\n")}\n\n${told}`;
 }
 
 function drivers(): string {

@@ -2,7 +2,10 @@ import { describe, expect, test } from "vitest";
 import { readArguments } from "./arguments.ts";
 import { commands } from "./commands.ts";
 import { type Flag, flags, valueNameOf } from "./flags.ts";
-import { commandHelp, overview, wrapped } from "./help.ts";
+import { commandHelp, overview } from "./help.ts";
+import { codeHelp, helpCodes } from "./help-codes.ts";
+import { topicHelp, topics } from "./help-topics.ts";
+import { wrapped } from "./wrap-text.ts";
 
 describe.for(Object.entries(commands))("mco %s", ([name, command]) => {
   test.for([80, 120, 400])("its help fits into %d columns, and never takes more than 120", (width) => {
@@ -55,4 +58,28 @@ test.for([
   { text: "a-word-that-is-too-long b", indent: 0, width: 5, lines: ["a-word-that-is-too-long", "b"] },
 ])("$text in $width columns", ({ text, indent, width, lines }) => {
   expect(wrapped(text, indent, width).split("\n")).toEqual(lines);
+});
+
+describe("mco help", () => {
+  test.for([80, 120, 400])(
+    "its topics fit into %d columns, and never take more than 120 [cli-help-topics-1]",
+    (width) => {
+      for (const name of Object.keys(topics)) {
+        const text = topicHelp(name, width) ?? "";
+        expect(text.startsWith(`${topics[name]?.summary}.\n\n`)).toBe(true);
+        for (const line of text.split("\n"))
+          expect([line, line.length <= Math.min(Math.max(width, 90), 120)]).toEqual([line, true]);
+        expect(overview(width)).toContain(`  ${name} `);
+      }
+      expect(topicHelp("constructor")).toBeUndefined();
+    },
+  );
+
+  test("each error code and each reason has its meaning and its remedy [cli-help-codes-1]", () => {
+    expect(helpCodes().length).toBeGreaterThan(200);
+    for (const code of helpCodes()) expect(codeHelp(code, 80)).toMatch(/^[^]+\n\nwhat to do: \S[^]*\n$/);
+    expect(codeHelp("MCO_POOL_ABSENT")).toContain("No pool of this name exists");
+    expect(codeHelp("DaemonSilent")).toContain("what to do: Look at the daemon's pod");
+    expect(codeHelp("toString")).toBeUndefined();
+  });
 });

@@ -1,23 +1,12 @@
 import { greatestOf } from "../api/schema/extremes.ts";
 import { type Command, commands } from "./commands.ts";
 import { flagsOf } from "./global-flags.ts";
+import { topics } from "./help-topics.ts";
+import { wrapped } from "./wrap-text.ts";
 
 const widest = 120;
 /** If terms are longer than this, their texts start on a line of their own. */
 const longestTerm = 24;
-
-/** Breaks a text at spaces; `indent` columns stand before every line but the first. */
-export function wrapped(text: string, indent: number, width: number): string {
-  const lines: string[] = [];
-  let line = "";
-  for (const word of text.split(" ")) {
-    if (line !== "" && indent + line.length + 1 + word.length > width) {
-      lines.push(line);
-      line = word;
-    } else line = line === "" ? word : `${line} ${word}`;
-  }
-  return [...lines, line].join(`\n${" ".repeat(indent)}`);
-}
 
 /** Terms and their texts as two columns. */
 function table(rows: readonly (readonly [term: string, text: string])[], width: number): string {
@@ -81,6 +70,13 @@ export function overview(width = widest): string {
     "usage: mco COMMAND [ARGUMENTS]   (mco COMMAND --help says more)\n",
     section("For people:", "people"),
     section("Processes:", "process"),
+    `Topics (mco help TOPIC):\n${table(
+      [
+        ...Object.entries(topics).map(([name, { summary }]) => [name, summary] as const),
+        ["CODE", "a code or reason of a failure, such as MCO_POOL_ABSENT or DaemonSilent"],
+      ],
+      Math.min(width, widest),
+    )}\n`,
     `${wrapped(
       "Exit codes: 0 fine, 1 failed, 64 the command line is not understood, 141 the reader of its output ended first; where a command has others, its help says so.",
       0,

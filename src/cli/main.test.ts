@@ -72,7 +72,10 @@ test("mco help COMMAND says what mco COMMAND --help says, and knows no other wor
     spawnSync(process.execPath, ["--disable-warning=ExperimentalWarning", main, ...words], { encoding: "utf8" });
   const [help, flag, wrong] = [mco("help", "plan"), mco("plan", "--help"), mco("help", "plna")];
   expect([help.status, help.stdout]).toEqual([0, flag.stdout]);
-  expect([wrong.status, wrong.stderr]).toEqual([64, expect.stringContaining('no command "plna"; did you mean plan?')]);
+  expect([wrong.status, wrong.stderr]).toEqual([
+    64,
+    expect.stringContaining('no command, topic or code "plna"; did you mean plan?'),
+  ]);
 });
 
 test("--color takes one of three words [cli-main-4]", () => {

@@ -6,6 +6,7 @@ import { exitCodes } from "./exit-codes.ts";
 import { type Command, commands } from "./commands.ts";
 import { takeGlobalFlags } from "./global-flags.ts";
 import { commandHelp, overview, usageLines } from "./help.ts";
+import { topicHelp, topics } from "./help-topics.ts";
 import { verbOf } from "./program-names.ts";
 import { endProcess, endWithReader, processIo } from "./io.ts";
 import { own } from "../api/schema/own.ts";
@@ -39,15 +40,27 @@ async function main(): Promise<never> {
   }
 }
 
-/** `mco help`, and `mco help COMMAND`. */
+/** `mco help`, `mco help COMMAND`, `mco help TOPIC`, and `mco help CODE`. */
 async function help([name]: readonly string[]): Promise<never> {
-  const command = name === undefined ? undefined : own(commands, name);
-  if (name !== undefined && command === undefined) return await noCommand(name);
-  const columns = process.stdout.columns;
-  processIo().out(
-    name === undefined || command === undefined ? overview(columns) : commandHelp(name, command, columns),
-  );
+  const text = await helpText(name, process.stdout.columns);
+  if (text === undefined) return await noHelp(name ?? "");
+  processIo().out(text);
   return await endProcess(exitCodes.ok);
+}
+
+async function helpText(name: string | undefined, columns: number | undefined): Promise<string | undefined> {
+  if (name === undefined) return overview(columns);
+  const command = own(commands, name);
+  if (command !== undefined) return commandHelp(name, command, columns);
+  // The tables of codes are large.
+  return topicHelp(name, columns) ?? (await import("./help-codes.ts")).codeHelp(name, columns);
+}
+
+async function noHelp(name: string): Promise<never> {
+  const { helpCodes } = await import("./help-codes.ts");
+  const meant = didYouMean(name, [...Object.keys(commands), ...Object.keys(topics), ...helpCodes()]);
+  processIo().err(`mco: there is no command, topic or code "${name}"${meant}\n\n${overview(process.stderr.columns)}`);
+  return await endProcess(exitCodes.usage);
 }
 
 async function noCommand(name: string): Promise<never> {
