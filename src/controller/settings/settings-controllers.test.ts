@@ -130,7 +130,13 @@ test("a KubeletConfig becomes a MachineConfig of its pool, follows its changes, 
   expect(kubeletConf(made)).toMatchObject({ maxPods: 64, podPidsLimit: 4096 });
   const object = await judged(cluster, "a");
   expect(object?.metadata.finalizers).toEqual([plain]);
-  expect(stateOf(object)).toEqual(["Effective True AsWritten", "Accepted True Applied", "Success True Applied"]);
+  expect(stateOf(object)).toEqual([
+    "Effective True AsWritten",
+    "Accepted True Applied",
+    "Reconciling False UpToDate",
+    "Stalled False UpToDate",
+    "Success True Applied",
+  ]);
 
   // A user's own label on the generated object stays.
   await kube.patch(MachineConfig, { name: plain }, { type: "merge", body: { metadata: { labels: { team: "a" } } } });
@@ -155,7 +161,13 @@ test("one that a kubelet would refuse says so and leaves the machines what they 
   await judged(cluster, "a");
   await set(-5);
   const refused = await judged(cluster, "a", 2);
-  expect(stateOf(refused)).toEqual(["Effective False Invalid", "Accepted False Invalid", "Failure True Invalid"]);
+  expect(stateOf(refused)).toEqual([
+    "Effective False Invalid",
+    "Accepted False Invalid",
+    "Reconciling False Invalid",
+    "Stalled True Invalid",
+    "Failure True Invalid",
+  ]);
   expect(refused?.status?.conditions?.at(-1)?.message).toBe("spec.kubeletConfig.maxPods must be at least 0");
   expect(kubeletConf(await kube.get(MachineConfig, { name: plain }))).toMatchObject({ maxPods: 64 });
   await set(70);
