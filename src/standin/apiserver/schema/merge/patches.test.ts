@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { cloneJson, equalJson } from "../json-values.ts";
-import { jsonPatch, mergePatch, strategicMergePatch } from "./patches.ts";
+import { jsonPatch, mergePatch, type MergeWork, strategicMerge, strategicMergePatch } from "./patches.ts";
 import { anything, integer, listMap, object, set, string, stringMap, strings } from "../schema-parts.ts";
 
 const schema = object({
@@ -142,6 +142,57 @@ describe("a patch that copies", () => {
     const began = process.threadCpuUsage();
     expect(patched(jsonPatch(large, moves))).toEqual({ b: large.a });
     expect(process.threadCpuUsage(began).user / 1000).toBeLessThan(2_000);
+  });
+});
+
+describe("items of a patch with one merge key", () => {
+  const count = 1_000;
+  const fields = Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, 1]));
+  const merged = (containers: readonly object[], items: readonly object[]) => {
+    const work: MergeWork = { made: new Set(), copied: 0, repeated: 0 };
+    return { result: strategicMerge({ spec: { containers } }, { spec: { containers: items } }, schema, work), work };
+  };
+  const repeated = (item: object) => Array.from({ length: count }, () => item);
+
+  test.for([
+    { title: "of the object", containers: [{ name: "one", ...fields }], first: [] },
+    { title: "of the patch", containers: [{ name: "two" }], first: [{ name: "one", ...fields }] },
+    { title: "of a map in it", containers: [{ name: "one", free: fields }], first: [{ name: "one", free: { x: 1 } }] },
+  ])("copy each field $title once, however many they are [apiserver-patch-4]", ({ containers, first }) => {
+    const { result, work } = merged(containers, [...first, ...repeated({ name: "one", free: { y: 2 } })]);
+    expect(result.verdict).toBe("patched");
+    expect(work.copied).toBeLessThan(count + 20);
+  });
+
+  test("go through a short list in the item again, and not through a long one [apiserver-patch-5]", () => {
+    const env = (length: number) => Array.from({ length }, (_, index) => ({ name: `E${index}`, value: "1" }));
+    const items = repeated({ name: "one", env: [{ name: "E1", value: "2" }] });
+    expect(merged([{ name: "one", env: env(50) }], items)).toMatchObject({
+      result: { verdict: "patched" },
+      work: { repeated: 50 * (count - 1) },
+    });
+    const { result, work } = merged([{ name: "one", env: env(5_000) }], items);
+    expect(result).toEqual({
+      verdict: "refused",
+      status: 413,
+      reason: "RequestEntityTooLarge",
+      message:
+        "The items of a list in a patch that have the same merge key lead to more than 100000 items of other lists",
+    });
+    expect(work.repeated).toBeLessThan(110_000);
+  });
+
+  test("find a long list once where each key is there once [apiserver-patch-6]", () => {
+    const finalizers = Array.from({ length: 150_000 }, (_, index) => `f${index}`);
+    const patch = {
+      metadata: {
+        finalizers: ["new"],
+        "$deleteFromPrimitiveList/finalizers": ["f1"],
+        "$setElementOrder/finalizers": ["f2", "new"],
+      },
+    };
+    const result = patched(strategicMergePatch({ metadata: { finalizers } }, patch, schema)) as typeof live;
+    expect(result.metadata.finalizers).toHaveLength(150_000);
   });
 });
 

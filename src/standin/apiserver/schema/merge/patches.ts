@@ -16,6 +16,11 @@ const maxCopiedCharacters = 3 * 1024 * 1024;
  * these. As many operations as a patch may have find room in a list of 20,000 items.
  */
 const maxShiftedItems = 200_000_000;
+/**
+ * Items that one strategic merge patch may go through again in lists of objects that it has merged into before, all together. Items
+ * of one list with one merge key lead there; no client sends such.
+ */
+const maxRepeatedItems = 100_000;
 
 /** RFC 6902. All operations or none; the object given is not changed. */
 export const jsonPatch: JsonPatch = (object, operations) => {
@@ -56,28 +61,49 @@ export const mergePatch: MergePatch = (object, patch) => {
  * `$deleteFromPrimitiveList/x` direct it. The object given is not changed.
  * kubernetes/apimachinery pkg/util/strategicpatch/patch.go (master)
  */
-export const strategicMergePatch: StrategicMergePatch = (object, patch, schema) => {
+export const strategicMergePatch: StrategicMergePatch = (object, patch, schema) =>
+  strategicMerge(object, patch, schema, { made: new Set(), copied: 0, repeated: 0 });
+
+/** What the merge of one patch has done so far. */
+export interface MergeWork {
+  /** Objects of the result that this merge made: nobody else has them, so that it changes them in place. */
+  readonly made: Set<object>;
+  /** Fields of the objects that it copied. */
+  copied: number;
+  /** Items of lists that it went through again. */
+  repeated: number;
+}
+
+/** `strategicMergePatch` that counts its work. */
+export function strategicMerge(object: unknown, patch: unknown, schema: Schema, work: MergeWork): PatchResult {
   if (!isObject(patch))
     return malformed(
       `json: cannot unmarshal ${isList(patch) ? "array" : goType(patch)} into Go value of type map[string]interface {}`,
     );
-  const result = mergeObject(isObject(object) ? object : {}, patch, rootSchema(schema));
+  const result = mergeObject(isObject(object) ? object : {}, patch, rootSchema(schema), work);
   if (!("problem" in result)) return { verdict: "patched", object: result.value };
-  // The real server reports every other error as an internal one.
-  return result.isMalformed === true
-    ? malformed(result.problem)
-    : { verdict: "refused", status: 500, reason: "", message: result.problem };
-};
+  const { problem, fault } = result;
+  if (fault === "malformed") return malformed(problem);
+  return fault === "tooLarge"
+    ? { verdict: "refused", status: 413, reason: "RequestEntityTooLarge", message: problem }
+    : // The real server reports every other error as an internal one.
+      { verdict: "refused", status: 500, reason: "", message: problem };
+}
 
 type Step =
   | { readonly value: unknown }
   | {
       readonly problem: string;
-      /** The patch itself is wrong, whatever it is applied to. */
-      readonly isMalformed?: true;
+      /** `malformed`: the patch itself is wrong, whatever it is applied to. */
+      readonly fault?: "malformed" | "tooLarge";
     };
 
-const malformedPart = (part: string): Step => ({ problem: `invalid patch format of ${part}`, isMalformed: true });
+const malformedPart = (part: string): Step => ({ problem: `invalid patch format of ${part}`, fault: "malformed" });
+
+const tooRepetitive: Step = {
+  problem: `The items of a list in a patch that have the same merge key lead to more than ${maxRepeatedItems} items of other lists`,
+  fault: "tooLarge",
+};
 
 function malformed(message: string): PatchResult {
   return { verdict: "refused", status: 400, reason: "BadRequest", message };
@@ -259,7 +285,34 @@ function mergeKeyOf(schema: Schema | undefined): string | undefined {
   return schema?.["x-kubernetes-patch-merge-key"] ?? schema?.["x-kubernetes-list-map-keys"]?.[0];
 }
 
-function mergeObject(original: JsonObject, patch: JsonObject, schema: Schema | undefined): Step {
+/** Where a patch meets a list. */
+interface Visit {
+  readonly work: MergeWork;
+  /** An earlier item of the patch has led to the object with this list. */
+  readonly isRepeated: boolean;
+}
+
+interface ListVisit extends Visit {
+  /** What the patch says of the order of the list. */
+  readonly order: unknown;
+}
+
+/** Counts that the merge goes through `list`; false: it went through too many again. */
+function mayGoThrough(list: readonly unknown[], { work, isRepeated }: Visit): boolean {
+  if (isRepeated) work.repeated += list.length;
+  return work.repeated <= maxRepeatedItems;
+}
+
+/** The object that a merge may change: a copy, or `original` if this merge made it. */
+function changeable(original: JsonObject, work: MergeWork): JsonObject {
+  if (work.made.has(original)) return original;
+  const copy = { ...original };
+  work.copied += Object.keys(copy).length;
+  work.made.add(copy);
+  return copy;
+}
+
+function mergeObject(original: JsonObject, patch: JsonObject, schema: Schema | undefined, work: MergeWork): Step {
   const marker = patch[directive.patch];
   if (marker !== undefined) {
     if (marker === "replace") {
@@ -270,7 +323,8 @@ function mergeObject(original: JsonObject, patch: JsonObject, schema: Schema | u
       ? { value: {} }
       : { problem: `unknown patch type: ${goText(marker)} in map: ${goText(patch)}` };
   }
-  const result: JsonObject = { ...original };
+  const visit: Visit = { work, isRepeated: work.made.has(original) };
+  const result = changeable(original, work);
   const retained = patch[directive.retain];
   if (retained !== undefined) {
     const kept = new Set(isList(retained) ? retained : []);
@@ -293,6 +347,7 @@ function mergeObject(original: JsonObject, patch: JsonObject, schema: Schema | u
     const current = result[field];
     // Items that the same patch adds are added afterwards.
     const gone = new Set(unwanted.map(jsonKey));
+    if (isList(current) && !mayGoThrough(current, visit)) return tooRepetitive;
     if (isList(current)) result[field] = current.filter((item) => !gone.has(jsonKey(item)));
   }
   for (const key of Object.keys(patch)) {
@@ -303,7 +358,8 @@ function mergeObject(original: JsonObject, patch: JsonObject, schema: Schema | u
       key === "__proto__"
     )
       continue;
-    const step = mergeField(result[key], patch[key], fieldSchema(schema, key), patch[`${directive.order}${key}`]);
+    const order = patch[`${directive.order}${key}`];
+    const step = mergeField(result[key], patch[key], fieldSchema(schema, key), { ...visit, order });
     if ("problem" in step) return step;
     if (step.value === undefined) delete result[key];
     else result[key] = step.value;
@@ -314,7 +370,7 @@ function mergeObject(original: JsonObject, patch: JsonObject, schema: Schema | u
     const field = key.slice(directive.order.length);
     const current = result[field];
     if (field in patch || !isList(current)) continue;
-    const step = mergeList(current, [], fieldSchema(schema, field), patch[key]);
+    const step = mergeList(current, [], fieldSchema(schema, field), { ...visit, order: patch[key] });
     if ("problem" in step) return step;
     result[field] = step.value;
   }
@@ -325,17 +381,19 @@ function mergeObject(original: JsonObject, patch: JsonObject, schema: Schema | u
  * The result of a patch for one field; undefined: the field is removed. Directives are dropped only if no value
  * existed.
  */
-function mergeField(current: unknown, patch: unknown, schema: Schema | undefined, order: unknown): Step {
+function mergeField(current: unknown, patch: unknown, schema: Schema | undefined, visit: ListVisit): Step {
   if (patch === null) return { value: undefined };
   if (isObject(current) && isObject(patch))
-    return strategies(schema).includes("replace") ? { value: cloneJson(patch) } : mergeObject(current, patch, schema);
+    return strategies(schema).includes("replace")
+      ? { value: cloneJson(patch) }
+      : mergeObject(current, patch, schema, visit.work);
   if (isList(current) && isList(patch))
     return strategies(schema).includes("merge")
-      ? mergeList(current, patch, schema, order)
+      ? mergeList(current, patch, schema, visit)
       : { value: cloneJson(patch) };
   const fresh = stripDirectives(patch);
-  return isList(fresh) && order !== undefined && strategies(schema).includes("merge")
-    ? mergeList([], fresh, schema, order)
+  return isList(fresh) && visit.order !== undefined && strategies(schema).includes("merge")
+    ? mergeList([], fresh, schema, visit)
     : { value: fresh };
 }
 
@@ -346,8 +404,10 @@ function mergeList(
   original: readonly unknown[],
   patch: readonly unknown[],
   schema: Schema | undefined,
-  order: unknown,
+  visit: ListVisit,
 ): Step {
+  const { order, work } = visit;
+  if (!mayGoThrough(original, visit)) return tooRepetitive;
   if (order !== undefined && !isList(order)) return malformedPart("setElementOrder list");
   const sample = patch[0] ?? original[0];
   if (!isObject(sample)) {
@@ -357,7 +417,7 @@ function mergeList(
       if (!known.has(jsonKey(item))) result.push(item);
       known.add(jsonKey(item));
     }
-    return { value: ordered(result, order ?? patch, original, (item) => JSON.stringify(item)) };
+    return { value: ordered(result, order ?? patch, placesIn(original, jsonKey), jsonKey) };
   }
   const mergeKey = mergeKeyOf(schema);
   if (mergeKey === undefined) return { problem: "this type of list has no merge key" };
@@ -386,6 +446,7 @@ function mergeList(
   if (deleted.size > 0) result = result.filter((one) => !deleted.has(keyOf(one)));
   const kept = replaced ? items : result;
   result = [...kept];
+  const before = placesIn(kept, keyOf);
   /** The first item of each key. */
   const places = new Map<string, number>();
   for (const [index, item] of result.entries()) if (!places.has(keyOf(item))) places.set(keyOf(item), index);
@@ -399,27 +460,34 @@ function mergeList(
       result.push(cloneJson(item));
       continue;
     }
-    const step = mergeObject(current, item, schema?.items);
+    const step = mergeObject(current, item, schema?.items, work);
     if ("problem" in step) return step;
     result[index] = step.value;
   }
   // A patch without an order directive uses the order of its items: new ones come first.
-  return { value: ordered(result, order ?? (replaced ? [] : items), kept, keyOf) };
+  return { value: ordered(result, order ?? (replaced ? [] : items), before, keyOf) };
 }
 
-/** Items in `order` follow its order; the server's other items keep their positions among them. */
+/** The last place of each key. */
+const placesIn = (items: readonly unknown[], keyOf: (item: unknown) => string): ReadonlyMap<string, number> =>
+  new Map(items.map((item, index) => [keyOf(item), index]));
+
+/**
+ * Items in `order` follow its order; the server's other items keep their positions among them.
+ *
+ * @param before the places that items had before the merge, by their keys.
+ */
 function ordered(
   items: readonly unknown[],
   order: readonly unknown[],
-  original: readonly unknown[],
+  before: ReadonlyMap<string, number>,
   keyOf: (item: unknown) => string,
 ): unknown[] {
-  const places = new Map(order.map((item, index) => [keyOf(item), index]));
+  const places = placesIn(order, keyOf);
   const named = items
     .filter((item) => places.has(keyOf(item)))
     .toSorted((a, b) => (places.get(keyOf(a)) ?? 0) - (places.get(keyOf(b)) ?? 0));
   const others = items.filter((item) => !places.has(keyOf(item)));
-  const before = new Map(original.map((item, index) => [keyOf(item), index]));
   const result: unknown[] = [];
   let next = 0;
   for (const other of others) {
