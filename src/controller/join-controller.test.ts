@@ -941,8 +941,13 @@ describe("a name that pods resolve as a Service's", () => {
       metadata: { name, namespace },
       spec: { clusterIP: "None", ports: [{ port: 443 }] },
     } as never);
-  async function join(harness: JoinHarness, node: string, addresses: readonly { type: string; address: string }[]) {
-    await harness.serve("worker");
+  async function join(
+    harness: JoinHarness,
+    node: string,
+    addresses: readonly { type: string; address: string }[],
+    token: Parameters<JoinHarness["serve"]>[1] = {},
+  ) {
+    await harness.serve("worker", token);
     await harness.ask(bootstrapper("worker"), `first-${node}`, { node });
     await harness.decided(`first-${node}`);
     const kubelet = harness.as(asNode(node));
@@ -957,7 +962,6 @@ describe("a name that pods resolve as a Service's", () => {
     await createService(harness, "secrets", "vault");
     for (const [request, node, says] of [
       ["service", "vault.secrets", "as the Service secrets/vault"],
-      ["endpoint", "vault-0.vault.secrets", "as the Service secrets/vault"],
       ["namespace", "later.secrets", "--node later.secrets"],
     ] as const) {
       await harness.serve("worker");
@@ -978,9 +982,8 @@ describe("a name that pods resolve as a Service's", () => {
     ).toBeUndefined();
   });
 
-  test("gives a node no certificate to serve with, its own or one that it reports [attack-joining-11]", async () => {
+  test("gives a node no certificate to serve with [attack-joining-11]", async () => {
     const harness = await joinHarness();
-    await join(harness, "vault.secrets", []);
     await join(harness, "db", [
       { type: "Hostname", address: "db" },
       { type: "InternalDNS", address: "db.SECRETS." },
@@ -988,13 +991,12 @@ describe("a name that pods resolve as a Service's", () => {
       { type: "InternalDNS", address: "db.example" },
     ]);
     for (const name of ["secrets", "later"]) await createNamespace(harness, name);
-    for (const name of ["vault", "db"]) await createService(harness, "secrets", name);
+    await createService(harness, "secrets", "db");
     // The controller has seen the Service when it decides about a machine that joins.
     await harness.serve("worker");
-    await harness.ask(bootstrapper("worker"), "probe", { node: "vault-1.vault.secrets" });
-    await harness.waits("probe", "NameOfService");
+    await harness.ask(bootstrapper("worker"), "probe", { node: "db.secrets" });
+    expect(await harness.waits("probe", "NameOfService")).toContain("as the Service secrets/db");
     for (const [request, node, hosts] of [
-      ["own", "vault.secrets", ["vault.secrets"]],
       ["reported", "db", ["db", "db.SECRETS."]],
       ["namespace", "db", ["db.later"]],
     ] as const) {
@@ -1005,6 +1007,25 @@ describe("a name that pods resolve as a Service's", () => {
     expect((await harness.decided("good"))?.conditions?.[0]).toMatchObject({ type: "Approved", reason: "NodeServes" });
     await harness.ask(asNode("db"), "longer", { node: "db", hosts: ["db", "db.example"] });
     await harness.waits("longer", "AddressUnknown");
+  });
+
+  test("because somebody named a Service like their domain, keeps no machines out [attack-joining-46]", async () => {
+    const harness = await joinHarness();
+    await join(harness, "w0.example.com", [], { node: "w0.example.com" });
+    await join(harness, "w1.example", [], { node: "w1.example" });
+    // It joined long before.
+    const body = { spec: { joinedAt: "2020-01-01T00:00:00Z" } };
+    await harness.kube.patch(NodeBinding, { name: "w1.example" }, { type: "merge", body });
+    for (const namespace of ["com", "example"]) await createNamespace(harness, namespace);
+    await createService(harness, "com", "example");
+    await createService(harness, "example", "w1");
+    await join(harness, "w2.example.com", []);
+    await harness.ask(asNode("w2.example.com"), "chosen", { node: "w2.example.com", hosts: ["w2.example.com"] });
+    expect(await harness.waits("chosen", "AddressUnknown")).toContain("as the Service com/example");
+    for (const node of ["w0.example.com", "w1.example"]) {
+      await harness.ask(asNode(node), `serving-${node}`, { node, hosts: [node] });
+      expect((await harness.decided(`serving-${node}`))?.conditions?.[0]).toMatchObject({ reason: "NodeServes" });
+    }
   });
 });
 

@@ -18,13 +18,14 @@ import {
   formerMachine,
   heldFor,
   isReleased,
+  joinedAt,
   placeOf,
 } from "../core/join/join-places.ts";
 import type { CsrFacts, NameBinding, NodeOfName } from "../core/join/judge-csr.ts";
 import { mostNames } from "../core/join/kubelet-request.ts";
 import { holderOfRequest, isByHand, nodeOfRequest, poolOfRequester, readRequest } from "../core/join/node-request.ts";
 import { protectedHosts } from "../core/join/protected-hosts.ts";
-import { type ShortForm, shortFormsIn } from "../core/join/service-names.ts";
+import { type ClusterServices, shortFormsIn } from "../core/join/service-names.ts";
 import { isControlPlane } from "../core/pool/member-facts.ts";
 import { makesControlPlane, poolOfNode } from "../core/pool/pool-of-node.ts";
 import type { Caches, Context } from "../kube/controller.ts";
@@ -72,7 +73,7 @@ export function readFacts(
           : holderOfRequest(request, binding, () => requests.byIndex(joinIndexes.node, binding.metadata.name), now),
       machines: [],
       ...nameFacts(request, { name, binding, now }, caches),
-      ...hostFacts(request, { name, node, own: known?.addresses ?? [] }, caches),
+      ...hostFacts(request, { name, node, own: known?.addresses ?? [], binding }, caches),
     },
   };
 }
@@ -144,10 +145,19 @@ function nameFacts(
 
 const noForeignHosts: ForeignHosts = { others: [], claimed: [], contested: [] };
 
+interface HostQuestion {
+  readonly name: string;
+  readonly node: Node | undefined;
+  /** Names and addresses that the suite recorded of the node. */
+  readonly own: readonly string[];
+  /** Of the name. */
+  readonly binding: NodeBinding | undefined;
+}
+
 /** To whom the requested names and addresses belong. */
 function hostFacts(
   request: CertificateSigningRequest,
-  { name, node, own }: { readonly name: string; readonly node: Node | undefined; readonly own: readonly string[] },
+  { name, node, own, binding }: HostQuestion,
   caches: Caches,
 ): Pick<CsrFacts, "shortForms"> & ForeignHosts {
   const { dnsNames = [], ipAddresses = [] } = readRequest(request)?.asked.asked ?? {};
@@ -155,22 +165,17 @@ function hostFacts(
   if (asked.length > mostNames) return { shortForms: [], ...noForeignHosts };
   const foreign =
     asked.length === 0 ? noForeignHosts : foreignHosts(name, asked, addressOwners(caches, node, { own, asked }));
-  return { shortForms: shortForms([name, ...dnsNames], caches), ...foreign };
+  const since = binding === undefined ? undefined : joinedAt(binding);
+  return { shortForms: shortFormsIn([name, ...dnsNames], servicesIn(caches), since), ...foreign };
 }
 
-function shortForms(names: readonly string[], caches: Caches): readonly ShortForm[] {
-  if (!names.some((name) => name.includes("."))) return [];
-  const services = caches.of(kubernetes.Service).list();
-  return shortFormsIn(names, {
-    namespaces: new Set(
-      caches
-        .of(kubernetes.Namespace)
-        .list()
-        .map(({ metadata }) => metadata.name),
-    ),
-    services: new Set(services.map(({ metadata }) => `${metadata.namespace}/${metadata.name}`)),
-  });
-}
+const servicesIn = (caches: Caches): ClusterServices => ({
+  namespaceSince: (name) => madeAt(caches.of(kubernetes.Namespace).get(name)),
+  serviceSince: (namespace, name) => madeAt(caches.of(kubernetes.Service).get(`${namespace}/${name}`)),
+});
+
+const madeAt = (object: Pick<Node, "metadata"> | undefined) =>
+  object === undefined ? undefined : (object.metadata.creationTimestamp ?? "");
 
 function addressOwners(
   caches: Caches,

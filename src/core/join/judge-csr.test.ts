@@ -5,6 +5,7 @@ import type { JoinPlace } from "../../api/kinds/join-place.ts";
 import type { PlaceOfRequest } from "./join-places.ts";
 import { type CsrFacts, type NameBinding, type NodeOfName, judgeCsr } from "./judge-csr.ts";
 import type { KubeletRequest } from "./kubelet-request.ts";
+import type { ShortForm } from "./service-names.ts";
 
 const asked: KubeletRequest["asked"] = {
   commonNames: ["system:node:w0"],
@@ -44,6 +45,14 @@ const place = (isHeld = false): PlaceOfRequest => ({
 });
 const noPlace: PlaceOfRequest = { verdict: "none" };
 const key = "a".repeat(64);
+const form = (service: string | undefined, more: Partial<ShortForm> = {}): ShortForm => ({
+  name: "w0",
+  namespace: "b",
+  service,
+  isEndpoint: false,
+  isLater: false,
+  ...more,
+});
 const bound: NameBinding = { pool: "worker", publicKey: key, isGood: true, addresses: ["10.0.0.1"] };
 const first: CsrFacts = {
   namespace,
@@ -365,22 +374,22 @@ describe("judgeCsr", () => {
     },
     {
       title: "a name that pods resolve as a Service waits, also one that a token names",
-      facts: { shortForms: [{ name: "w0", namespace: "b", service: "b/a" }], place: place(true) },
+      facts: { shortForms: [form("b/a")], place: place(true) },
       says: "wait NameOfService",
     },
     {
       title: "a name in a namespace waits",
-      facts: { shortForms: [{ name: "w0", namespace: "b", service: undefined }] },
+      facts: { shortForms: [form(undefined)] },
       says: "wait NameOfService",
     },
     {
       title: "unless a token names it",
-      facts: { shortForms: [{ name: "w0", namespace: "b", service: undefined }], place: place(true) },
+      facts: { shortForms: [form(undefined)], place: place(true) },
       says: "approve NodeJoins",
     },
     {
       title: "a machine that tries again has its name already",
-      facts: { shortForms: [{ name: "w0", namespace: "b", service: "b/a" }], binding: bound },
+      facts: { shortForms: [form("b/a")], binding: bound },
       says: "approve NodeJoins",
     },
     {
@@ -390,10 +399,104 @@ describe("judgeCsr", () => {
         request: serving(),
         node: joined,
         binding: bound,
-        shortForms: [{ name: "w0", namespace: "b", service: undefined }],
+        shortForms: [form(undefined)],
       },
       says: "approve NodeServes",
     },
+    {
+      title: "a machine joins by a name of three parts, whatever Service its domain is called like",
+      facts: { shortForms: [form("example/corp", { isEndpoint: true })], place: place(true) },
+      says: "approve NodeJoins",
+    },
+    {
+      title: "also if it chose that name itself",
+      facts: { shortForms: [form("example/corp", { isEndpoint: true })] },
+      says: "approve NodeJoins",
+    },
+    ...(
+      [
+        ["a Service that was there before takes the name", {}, ["w0.b"], [], "wait NameOfService"],
+        [
+          "a Service that was made later takes no name that a token gave",
+          { isLater: true },
+          ["w0.b"],
+          [],
+          "approve NodeServes",
+        ],
+        ["nor one that the machine API gave", { isLater: true }, [], ["w0.b"], "approve NodeServes"],
+        ["and the machine does not take it either", { isLater: true }, [], [], "wait AddressUnknown"],
+        [
+          "a Service like its domain takes no name that a token gave",
+          { isEndpoint: true },
+          ["w0.b"],
+          [],
+          "approve NodeServes",
+        ],
+        ["nor one that the machine API gave", { isEndpoint: true }, [], ["w0.b"], "approve NodeServes"],
+        [
+          "a machine does not serve as an endpoint of a Service by its own word",
+          { isEndpoint: true },
+          [],
+          [],
+          "wait AddressUnknown",
+        ],
+      ] as const
+    ).map(([title, more, addresses, ofMachine, says]) => ({
+      title: `a node's own name: ${title}`,
+      facts: {
+        requester: { ...w0, username: "system:node:w0.b" },
+        request: serving({ commonNames: ["system:node:w0.b"], dnsNames: ["w0.b"], ipAddresses: [] }),
+        node: joined,
+        binding: { ...bound, addresses },
+        machines: ofMachine.length === 0 ? [] : [{ name: "m", addresses: ofMachine }],
+        shortForms: [form("b/w0", { name: "w0.b", ...more })],
+      },
+      says,
+    })),
+    ...(
+      [
+        [
+          "that an administrator recorded is its own, whatever Service is made later",
+          { isLater: true },
+          ["w0", "h.b"],
+          [],
+          "approve NodeServes",
+        ],
+        [
+          "that an administrator recorded is its own, if a Service is called like its domain",
+          { isEndpoint: true },
+          ["h.b"],
+          [],
+          "approve NodeServes",
+        ],
+        [
+          "that an administrator recorded waits, if it is that of a Service from before",
+          {},
+          ["h.b"],
+          [],
+          "wait NameOfService",
+        ],
+        [
+          "that its Machine has waits, if it is that of a Service",
+          { isEndpoint: true },
+          [],
+          ["h.b"],
+          "wait NameOfService",
+        ],
+        ["that it reports waits, if it is that of a Service", { isLater: true }, [], [], "wait NameOfService"],
+      ] as const
+    ).map(([title, more, addresses, ofMachine, says]) => ({
+      title: `another host name of a node ${title}`,
+      facts: {
+        requester: w0,
+        request: serving({ dnsNames: ["w0", "h.b"], ipAddresses: [] }),
+        node: joined,
+        binding: { ...bound, addresses },
+        machines: ofMachine.length === 0 ? [] : [{ name: "m", addresses: ofMachine }],
+        shortForms: [form("b/h", { name: "h.b", ...more })],
+      },
+      says,
+    })),
     {
       title: "a node whose name was released gets no certificate",
       facts: { requester: w0, node: joined, isRevoked: true },

@@ -193,7 +193,9 @@ function judgeUnbound(facts: CsrFacts, { name, pool }: Asker): CsrVerdict {
     );
   const form = shortForms.find((one) => one.name === name);
   const isHeld = place.verdict === "free" && place.isHeld;
-  if (form !== undefined && (form.service !== undefined || !isHeld))
+  // The name of an endpoint is often one of a domain. Its machine serves under it only if a token, an administrator or the
+  // machine API gives it that name.
+  if (form !== undefined && !form.isEndpoint && (form.service !== undefined || !isHeld))
     return wait(
       "NameOfService",
       `pods resolve ${name} ${textOfForm(form)}; give the machine another name${
@@ -288,15 +290,18 @@ function judgeServing(
       "NotItsOwn",
       [...others, ...internal.map((dns) => `${dns} is a name of the cluster's services`)].join("; "),
     );
-  // Its own name may lie in a namespace that was created later; a name that its kubelet reports may not.
+  const recorded = new Set((binding?.addresses ?? []).map(canonicalHost));
+  const isOwnName = (dns: string) => canonicalHost(dns) === canonicalHost(name);
   const form = shortForms.find(
-    (one) => dnsNames.includes(one.name) && (one.service !== undefined || one.name !== name),
+    (one) =>
+      dnsNames.includes(one.name) &&
+      takesName(one, { isOwn: isOwnName(one.name), isRecorded: recorded.has(canonicalHost(one.name)) }),
   );
   if (form !== undefined)
     return wait(
       "NameOfService",
       `pods resolve ${form.name} ${textOfForm(form)}; give ${
-        form.name === name ? "the machine another name" : "the machine another host name"
+        isOwnName(form.name) ? "the machine another name" : "the machine another host name"
       }, or the ${form.service === undefined ? "namespace" : "Service"}`,
     );
   if (contested.length > 0)
@@ -311,19 +316,18 @@ function judgeServing(
     );
   // What links Machines with Nodes believes addresses that kubelets report: two Machines of one Node prove nothing.
   const machineAddresses = machines.length === 1 ? (machines[0]?.addresses ?? []) : [];
-  const recorded = new Set((binding?.addresses ?? []).map(canonicalHost));
   // A machine chooses its own name when it joins. By a name with a dot in it, clients outside of the cluster may know something
   // else: it counts only where a token, an administrator or the machine API gave it to the machine.
   const known = new Set([...recorded, ...machineAddresses.map(canonicalHost)]);
   const isOwn = (dns: string) =>
     recorded.has(canonicalHost(dns)) ||
-    (canonicalHost(dns) === canonicalHost(name) &&
-      (!canonicalHost(name).includes(".") || known.has(canonicalHost(name))));
+    (isOwnName(dns) && (!canonicalHost(name).includes(".") || known.has(canonicalHost(name))));
   const strange = [
     ...dnsNames.filter((dns) => !isOwn(dns)),
     ...ipAddresses.filter((address) => !known.has(canonicalHost(address))),
   ];
-  if (strange.length > 0)
+  if (strange.length > 0) {
+    const services = shortForms.filter((one) => one.service !== undefined && strange.includes(one.name));
     return wait(
       "AddressUnknown",
       `nothing but the kubelet of ${name} says that ${strange.join(", ")} is its own${
@@ -333,9 +337,28 @@ function judgeServing(
               3,
             )} name it as their Node`
           : ""
-      }; if so: mco node address ${name} ${strange.map(shellWord).join(" ")}`,
+      }${services
+        .map((one) => `, and pods resolve ${one.name} ${textOfForm(one)}`)
+        .join("")}; if so: mco node address ${name} ${strange.map(shellWord).join(" ")}`,
     );
+  }
   return { verdict: "approve", reason: "NodeServes", message: `${name} serves under its own names and addresses` };
+}
+
+/**
+ * Whether a Service or namespace takes a name from the machine that requests to serve under it. A machine serves under its own
+ * name with a dot in it only if more than the machine says that it is its own.
+ *
+ * @param name `isRecorded`: a token or an administrator gave it to the machine.
+ */
+function takesName(
+  { service, isEndpoint, isLater }: ShortForm,
+  name: { readonly isOwn: boolean; readonly isRecorded: boolean },
+): boolean {
+  if (!name.isOwn && !name.isRecorded) return true;
+  // Who makes a Service by the name of a machine that is there has what the machine had, and loses nothing.
+  if (isLater || isEndpoint) return false;
+  return service !== undefined || !name.isOwn;
 }
 
 /** Names that resolve inside a cluster, so never a machine's: of Services, and of pods by their addresses. */

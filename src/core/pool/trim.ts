@@ -109,16 +109,16 @@ export function trimReadiness({ apiVersion, kind, metadata, spec, status }: Pod)
 
 /** A namespace as far as its name matters. */
 export function trimNamespace({ apiVersion, kind, metadata }: Namespace): Namespace {
-  const { name, uid, resourceVersion } = metadata;
-  return { apiVersion, kind, metadata: { name, uid, resourceVersion } } as Namespace;
+  const { name, uid, resourceVersion, creationTimestamp } = metadata;
+  return { apiVersion, kind, metadata: { name, uid, resourceVersion, creationTimestamp } } as Namespace;
 }
 
 /** Addresses of one Service that its author, or what provides load balancers, writes: it has a few, and room for thousands. */
 const mostExternal = 64;
 
-/** A Service as far as its addresses matter. */
+/** A Service as far as its name, age and addresses matter. */
 export function trimService({ apiVersion, kind, metadata, spec, status }: Service): Service {
-  const { name, namespace, uid, resourceVersion } = metadata;
+  const { name, namespace, uid, resourceVersion, creationTimestamp } = metadata;
   const { clusterIP, clusterIPs, externalIPs } = spec ?? {};
   const ingress = status?.loadBalancer?.ingress?.slice(0, mostExternal).map(({ ip, hostname }) => ({
     ...(ip === undefined ? {} : { ip }),
@@ -127,7 +127,7 @@ export function trimService({ apiVersion, kind, metadata, spec, status }: Servic
   return {
     apiVersion,
     kind,
-    metadata: { name, namespace, uid, resourceVersion },
+    metadata: { name, namespace, uid, resourceVersion, creationTimestamp },
     spec: {
       ...(clusterIP === undefined ? {} : { clusterIP }),
       ...(clusterIPs === undefined ? {} : { clusterIPs }),
