@@ -3,6 +3,7 @@ import type { HttpResponse } from "../../../ports/http.ts";
 import { inVersion } from "../schema/event-conversion.ts";
 import type { LiveObject } from "../storage/live-objects.ts";
 import type { KubeObject, Served } from "../schema/contract.ts";
+import { jsonDepth } from "../schema/json-values.ts";
 import { notAcceptable, type Refusal } from "../schema/status.ts";
 
 /** The form in which the caller wants objects. */
@@ -266,14 +267,7 @@ const yamlLimitDepth = 50;
 function inEncoding(json: string, { encoding }: Format): string {
   if (encoding === "json" || json.length > yamlLimitCharacters) return json;
   const value = JSON.parse(json) as unknown;
-  return depthOf(value) > yamlLimitDepth ? json : stringify(value);
-}
-
-function depthOf(value: unknown): number {
-  let depth = 0;
-  for (let level: readonly unknown[] = [value]; level.length > 0; depth += 1)
-    level = level.flatMap((one) => (typeof one === "object" && one !== null ? (Object.values(one) as unknown[]) : []));
-  return depth;
+  return jsonDepth(value) >= yamlLimitDepth ? json : stringify(value);
 }
 
 export function contentType(format: Format): string {

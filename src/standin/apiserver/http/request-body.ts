@@ -1,15 +1,12 @@
 import { readJsonOfYaml } from "../../../core/text/json-as-yaml.ts";
 import { kubernetesYaml } from "../../../core/text/kubernetes-yaml.ts";
 import type { HttpRequest } from "../../../ports/http.ts";
-import { isObject, jsonLength } from "../schema/json-values.ts";
+import { isObject, jsonLength, maxJsonDepth } from "../schema/json-values.ts";
 import { decodeProtobuf } from "../schema/kinds/protobuf.ts";
 import { badRequest, Refusal, tooLarge, unsupportedMediaType } from "../schema/status.ts";
 
 /** What the real server accepts as well: `k8s.io/apiserver pkg/server/config.go (master)` MaxRequestBodyBytes. */
 export const bodyLimitBytes = 3 * 1024 * 1024;
-
-/** Of nested objects and lists. */
-const maxDepth = 1000;
 
 /**
  * Objects in one body. What the real server stores (1.5 MiB, in etcd) has fewer; an empty one has three characters, and each
@@ -171,11 +168,11 @@ interface JsonSize {
  * @param before what an earlier version stored: what that has already is no problem.
  */
 export function problemOfJson(value: unknown, before?: unknown): string | undefined {
-  const problem = problemBeyond(value, { depth: maxDepth, objects: maxObjects });
+  const problem = problemBeyond(value, { depth: maxJsonDepth, objects: maxObjects });
   if (before === undefined) return problem ?? problemOfKeys(value);
   if (problem === undefined) return undefined;
   const { depth, objects } = sizeOfJson(before);
-  return problemBeyond(value, { depth: Math.max(depth, maxDepth), objects: Math.max(objects, maxObjects) });
+  return problemBeyond(value, { depth: Math.max(depth, maxJsonDepth), objects: Math.max(objects, maxObjects) });
 }
 
 /** Whoever copies an object by assigning its keys would change what the copy inherits. */

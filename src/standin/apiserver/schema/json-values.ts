@@ -34,6 +34,17 @@ export function equalJson(a: unknown, b: unknown): boolean {
   return keys.every((key) => Object.hasOwn(b, key) && equalJson(a[key], b[key]));
 }
 
+/** How deep objects and lists of a body or an object may be nested. */
+export const maxJsonDepth = 1000;
+
+/** How deep objects and lists are nested in a value, which may be deeper than a call stack. */
+export function jsonDepth(value: unknown): number {
+  let depth = -1;
+  for (let level: readonly unknown[] = [value]; level.length > 0; depth += 1)
+    level = level.flatMap((one) => (typeof one === "object" && one !== null ? (Object.values(one) as unknown[]) : []));
+  return depth;
+}
+
 /** The value below `path`, or undefined where a step is absent. Numbers step into lists. */
 export function at(value: unknown, ...path: readonly (string | number)[]): unknown {
   let current = value;

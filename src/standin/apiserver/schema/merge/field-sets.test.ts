@@ -253,6 +253,16 @@ describe("applyServerSide", () => {
     expect(apply(live, "other", thing({ replicas: 2 })).verdict).toBe("conflict");
   });
 
+  test("what kubectl's annotation says says nothing where it is deeper than objects are [apiserver-field-sets-1]", () => {
+    const last = "kubectl.kubernetes.io/last-applied-configuration";
+    const deep = `{"a":`.repeat(40_000);
+    const live = updated(undefined, "other", (o) => {
+      Object.assign(specOf(o), { replicas: 1 });
+      o.metadata.annotations = { [last]: `{"spec":{"replicas":1,"free":${deep}1${"}".repeat(40_000)}}}` };
+    });
+    expect(apply(live, "kubectl", thing({ replicas: 2 })).verdict).toBe("conflict");
+  });
+
   test("fields of unknown objects are owned one by one", () => {
     const one = applied(apply(undefined, "a", thing({ free: { x: { y: 1 }, l: [1] } })));
     expect(printOwnership(one)).toEqual({ "a/Apply": '{"f:spec":{"f:free":{"f:l":{},"f:x":{".":{},"f:y":{}}}}}' });

@@ -33,7 +33,17 @@ import {
   type FieldSet,
 } from "./field-set.ts";
 import { firstTexts } from "../first-texts.ts";
-import { cloneJson, equalJson, goText, isList, isObject, textAt, type JsonObject } from "../json-values.ts";
+import {
+  cloneJson,
+  equalJson,
+  goText,
+  isList,
+  isObject,
+  jsonDepth,
+  maxJsonDepth,
+  textAt,
+  type JsonObject,
+} from "../json-values.ts";
 import { rootSchema } from "../schema-parts.ts";
 import { own } from "../../../../api/schema/own.ts";
 
@@ -537,7 +547,8 @@ function allowedByLastApplied(live: KubeObject | undefined, root: Schema): Field
   } catch {
     return emptySet();
   }
-  if (!isObject(last)) return emptySet();
+  // Whoever may write the annotation writes any JSON into it.
+  if (!isObject(last) || jsonDepth(last) > maxJsonDepth) return emptySet();
   const { modified, removed } = compareValues(last, live, root);
   return difference(difference(fieldsOf(last, root), modified), removed);
 }
