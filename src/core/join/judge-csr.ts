@@ -356,7 +356,7 @@ function takesName(
   name: { readonly isOwn: boolean; readonly isRecorded: boolean },
 ): boolean {
   if (!name.isOwn && !name.isRecorded) return true;
-  // Who makes a Service by the name of a machine that is there has what the machine had, and loses nothing.
+  // An author of a Service by the name of a machine that is there has what the machine had, and loses nothing.
   if (isLater || isEndpoint) return false;
   return service !== undefined || !name.isOwn;
 }

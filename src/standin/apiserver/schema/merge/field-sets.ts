@@ -547,7 +547,7 @@ function allowedByLastApplied(live: KubeObject | undefined, root: Schema): Field
   } catch {
     return emptySet();
   }
-  // Whoever may write the annotation writes any JSON into it.
+  // An author of the object writes any JSON into the annotation.
   if (!isObject(last) || jsonDepth(last) > maxJsonDepth) return emptySet();
   const { modified, removed } = compareValues(last, live, root);
   return difference(difference(fieldsOf(last, root), modified), removed);

@@ -64,7 +64,7 @@ export const mergePatch: MergePatch = (object, patch) => {
 export const strategicMergePatch: StrategicMergePatch = (object, patch, schema) =>
   strategicMerge(object, patch, schema, { made: new Set(), copied: 0, repeated: 0 });
 
-/** What the merge of one patch has done so far. */
+/** The work of the merge of one patch so far. */
 export interface MergeWork {
   /** Objects of the result that this merge made: nobody else has them, so that it changes them in place. */
   readonly made: Set<object>;
@@ -293,7 +293,7 @@ interface Visit {
 }
 
 interface ListVisit extends Visit {
-  /** What the patch says of the order of the list. */
+  /** The order that the patch gives the list. */
   readonly order: unknown;
 }
 
