@@ -25,6 +25,7 @@ export function joinController(decisions = new DecisionMeter()): Controller {
       "NodeBinding.spec.publicKey",
       "NodeBinding.spec.expiresAt",
       "NodeBinding.spec.certificates",
+      "NodeBinding.spec.formerCertificates",
       "NodeBinding.spec.formerExpiresAt",
       "JoinPlace.status",
     ],

@@ -23,7 +23,16 @@ import {
 } from "../core/join/join-places.ts";
 import type { CsrFacts, NameBinding, NodeOfName } from "../core/join/judge-csr.ts";
 import { mostNames } from "../core/join/kubelet-request.ts";
-import { holderOfRequest, isByHand, nodeOfRequest, poolOfRequester, readRequest } from "../core/join/node-request.ts";
+import {
+  type CertificateLines,
+  certificateLines,
+  holderOfRequest,
+  isByHand,
+  noLines,
+  nodeOfRequest,
+  poolOfRequester,
+  readRequest,
+} from "../core/join/node-request.ts";
 import { protectedHosts } from "../core/join/protected-hosts.ts";
 import { type ClusterServices, shortFormsIn } from "../core/join/service-names.ts";
 import { isControlPlane } from "../core/pool/member-facts.ts";
@@ -52,13 +61,13 @@ export function readFacts(
   const now = clock.now();
   const binding = bindingOf(name, memory, { caches, clock });
   const node = name === "" ? undefined : caches.of(kubernetes.Node).get(name);
-  const requests = caches.of(kubernetes.CertificateSigningRequest);
   const pools = caches.of(MachineConfigPool).list();
   const known = binding === undefined ? undefined : bindingFacts(binding, node, now);
   return {
     name,
     binding,
     nodeCreatedAt: node === undefined ? undefined : (node.metadata.creationTimestamp ?? ""),
+    lines: binding === undefined || poolOfRequester(request) === undefined ? noLines : linesOf(binding, { caches }),
     csr: {
       namespace: joinNamespace,
       requester: { username: request.spec.username ?? "", groups: request.spec.groups ?? [] },
@@ -70,13 +79,20 @@ export function readFacts(
       holder:
         binding === undefined
           ? "holder"
-          : holderOfRequest(request, binding, () => requests.byIndex(joinIndexes.node, binding.metadata.name), now),
+          : holderOfRequest(request, binding, () => requestsAbout(binding.metadata.name, caches), now),
       machines: [],
       ...nameFacts(request, { name, binding, now }, caches),
       ...hostFacts(request, { name, node, own: known?.addresses ?? [], binding }, caches),
     },
   };
 }
+
+/** Certificates of the machines of a name. */
+export const linesOf = (binding: NodeBinding, { caches }: Pick<Context, "caches">): CertificateLines =>
+  certificateLines(binding, requestsAbout(binding.metadata.name, caches));
+
+const requestsAbout = (node: string, caches: Caches): readonly CertificateSigningRequest[] =>
+  caches.of(kubernetes.CertificateSigningRequest).byIndex(joinIndexes.node, node);
 
 /** Whether the name of a request may go to another one, which was approved by hand and comes later in the queue. */
 export const awaitsApprovalByHand = (

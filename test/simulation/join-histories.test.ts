@@ -9,7 +9,16 @@ const one = process.env["SEED"] === undefined ? undefined : Number(process.env["
 
 /** What happens in so many histories if nothing is wrong with the steps themselves. */
 const enough = 300;
-const mustHappen = ["join Approved", "join Denied", "renew Approved", "serve Approved", "serve Denied", "labels given"];
+const mustHappen = [
+  "join Approved",
+  "join Denied",
+  "renew Approved",
+  "serve Approved",
+  "serve Denied",
+  "labels given",
+  "renewals of holders by another",
+  "renewals of former machines by another",
+];
 const progressMs = 60_000;
 /** More of them say nothing new. */
 const mostFailures = 5;

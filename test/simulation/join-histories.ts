@@ -1,5 +1,6 @@
 import { JoinPlace, NodeBinding, ProvisioningToken, kubernetes, names } from "../../src/api/index.ts";
 import { McoError } from "../../src/api/errors.ts";
+import { readRequest } from "../../src/core/join/node-request.ts";
 import {
   type ControllerWrite,
   JoinHarness,
@@ -27,6 +28,7 @@ import {
   renewed,
   roleLabels,
   signed,
+  signedByAnother,
   unlabelled,
 } from "./join-oracle.ts";
 import { seededRandom } from "./kernel.ts";
@@ -75,6 +77,8 @@ interface SentRequest extends OracleRequest {
   status: "open" | "approved" | "denied";
   isSigned: boolean;
   isByHand: boolean;
+  /** An approver that is not the suite's has approved it. */
+  isByAnother: boolean;
 }
 
 interface Machine {
@@ -188,6 +192,7 @@ class Run {
       status: "open",
       isSigned: false,
       isByHand: false,
+      isByAnother: false,
     });
     this.note(
       `${request.machine} asks as ${how.as.name} (${request.credential ?? "no credential"}): ${id} for ${[request.name, ...request.hosts].join(" ")} by key ${request.key}`,
@@ -264,6 +269,8 @@ class Run {
       const owner = this.machines.find(({ id }) => id === this.ownerOf.get(request.key));
       for (const state of this.states)
         signed(state, request.name, this.ownerOf.get(request.key) ?? "", issued.endsAt, this.now);
+      if (request.isByAnother)
+        for (const state of this.states) signedByAnother(state, request, issued.endsAt, this.history.hasCertificates);
       if (owner === undefined || (owner.isHonest && owner.key !== request.key)) continue;
       owner.certificates.push({ name: request.name, key: request.key, ...issued, isSeen: false });
     }
@@ -748,12 +755,37 @@ const operations = {
     run.note(`kubectl certificate approve ${request.id}${isFree ? "" : ` (${name} was not free)`}`);
   },
 
+  /** kube-controller-manager approves renewals of all nodes where RBAC says so, as kubeadm and OpenShift have it. */
+  async approveByAnother(run: Run, { a }: Operation) {
+    const list = [...run.requests.values()].filter(({ kind, status }) => kind === "renew" && status === "open");
+    if (list.length === 0 || (run.states.length > 1 && !run.isDown)) return;
+    const request = pick(list, a);
+    const { id, name } = request;
+    const found = await run.harness.kube.get(kubernetes.CertificateSigningRequest, { name: id });
+    const binding = await run.harness.kube.get(NodeBinding, { name });
+    if (found === undefined || found.status?.conditions !== undefined) return;
+    // The suite was about to approve it.
+    if (binding !== undefined && readRequest(found)?.publicKey === binding.spec.publicKey) return;
+    const conditions = [{ type: "Approved", status: "True", reason: "AutoApproved", message: "by another approver" }];
+    await run.harness.kube.patch(
+      kubernetes.CertificateSigningRequest,
+      { name: id },
+      { type: "merge", body: { status: { conditions } } },
+      { subresource: "approval" },
+    );
+    run.change();
+    Object.assign(request, { status: "approved", isByAnother: true });
+    const isOfHolder = run.state.names.get(name)?.machine === request.machine;
+    run.count(isOfHolder ? "renewals of holders by another" : "renewals of former machines by another");
+    run.note(`kube-controller-manager approves ${id}`);
+  },
+
   async deleteRequest(run: Run, { a }: Operation) {
     const list = [...run.requests.values()].filter(({ status }) => status !== "open");
     if (list.length === 0) return;
-    const { id, name, isByHand } = pick(list, a);
+    const { id, name, isByHand, isByAnother } = pick(list, a);
     // Nobody has seen the approval.
-    if (isByHand && (run.isDown || run.states.length > 1)) run.change().unclear.add(name);
+    if ((isByHand || isByAnother) && (run.isDown || run.states.length > 1)) run.change().unclear.add(name);
     await run.harness.kube.delete(kubernetes.CertificateSigningRequest, { name: id }).catch(ignoreRefusal);
     run.note(`kubectl delete csr ${id}`);
   },
@@ -907,6 +939,7 @@ const weights: Readonly<Record<keyof typeof operations, number>> = {
   address: 2,
   unlabel: 3,
   approveByHand: 2,
+  approveByAnother: 8,
   deleteRequest: 3,
   restart: 3,
   stop: 3,

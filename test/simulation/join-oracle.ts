@@ -28,7 +28,7 @@ export interface Holder {
   /** When its last certificate ends. */
   endsAt: number;
   /** When the last certificate ends of another machine that had the name. */
-  readonly formerEndsAt: number;
+  formerEndsAt: number;
   /** Hosts that were recorded of it, in one form. */
   hosts: readonly string[];
   readonly config: string | undefined;
@@ -372,6 +372,23 @@ export function signed(state: OracleState, name: string, machine: string, endsAt
   const holder = state.names.get(name);
   if (holder?.machine === machine && holder.endsAt <= now) state.unclear.add(name);
   if (holder?.machine === machine) holder.endsAt = Math.max(holder.endsAt, endsAt);
+}
+
+/**
+ * Another approver than the suite's has let a node renew its certificate: whose the name is stays as it is. The certificate
+ * is good for as long as it is, of the machine that has the name or of a former one; without a record of certificates, both
+ * count.
+ */
+export function signedByAnother(
+  state: OracleState,
+  { name, machine }: OracleRequest,
+  endsAt: number,
+  hasCertificates: boolean,
+): void {
+  const holder = state.names.get(name);
+  if (holder === undefined) return;
+  if (!hasCertificates || holder.machine !== machine) holder.formerEndsAt = Math.max(holder.formerEndsAt, endsAt);
+  if (!hasCertificates || holder.machine === machine) holder.endsAt = Math.max(holder.endsAt, endsAt);
 }
 
 /** Labels that a controller gives to a Node. @returns why it must not. */

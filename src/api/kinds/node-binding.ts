@@ -8,6 +8,9 @@ export const maxMachineAddresses = 16;
 /** Certificates of one machine: it uses one, and another one while it renews it. */
 export const mostCertificates = 8;
 
+/** Certificates of machines that had a name before; one that renews as kubelets do has two at a time. */
+export const mostFormerCertificates = 64;
+
 export const NodeBinding = defineResource({
   kind: "NodeBinding",
   plural: "nodebindings",
@@ -37,6 +40,22 @@ export const NodeBinding = defineResource({
         description:
           "When the last certificate ends of another machine that had this name before. Until then, requests of the Node wait unless they are sent with one of the listed certificates. Removing it ends this.",
       }),
+    ),
+    formerCertificates: Type.Optional(
+      atomicList(
+        Type.Object({
+          sha256: Type.String({
+            pattern: "^[0-9a-f]{64}$",
+            description: "SHA-256 of the certificate, in hexadecimal digits.",
+          }),
+          expiresAt: dateTime({ description: "When it has ended at the latest." }),
+        }),
+        {
+          maxItems: mostFormerCertificates,
+          description:
+            "Client certificates of other machines that had this name before, until they end. Requests of the Node that are sent with one of these are refused. Removing one ends this for it.",
+        },
+      ),
     ),
     joinedAt: Type.Optional(
       dateTime({ description: "When the machine joined that has the name; absent: when this object was created." }),

@@ -1,6 +1,13 @@
 import { describe, expect, test } from "vitest";
 import type { NodeBinding } from "../../api/kinds/node-binding.ts";
-import { certificateIn, certificatesAfterJoin, credentialIn, holderOf, withCertificate } from "./certificate-holder.ts";
+import {
+  certificateIn,
+  certificatesAfterJoin,
+  credentialIn,
+  holderOf,
+  withCertificate,
+  withFormerCertificate,
+} from "./certificate-holder.ts";
 
 const hex = (digit: string) => digit.repeat(64);
 const key = "authentication.kubernetes.io/credential-id";
@@ -70,6 +77,12 @@ describe("by whose certificate a request was sent [join-certificate-holder-2]", 
     { title: "any, while nothing is recorded", spec: { formerExpiresAt: later }, credential: hex("a"), is: "former" },
     { title: "an API server that names none", spec: taken, is: "unknown" },
     {
+      title: "one of a former machine after the end that was known of it",
+      spec: { formerExpiresAt: past, formerCertificates: [{ sha256: hex("f"), expiresAt: past }] },
+      credential: hex("f"),
+      is: "former",
+    },
+    {
       title: "a listed one after the end of another one",
       spec: { certificates, formerExpiresAt: past },
       credential: hex("a"),
@@ -93,6 +106,43 @@ test("a binding lists the last certificates, each once [join-certificate-holder-
   expect(withCertificate({ expiresAt, certificates: [hex("a")] }, issued("a", endsAt))).toEqual({ expiresAt: endsAt });
 });
 
+describe("a certificate more of a former machine [join-certificate-holder-6]", () => {
+  const former = { formerCertificates: [{ sha256: hex("a"), expiresAt: later }], formerExpiresAt: later };
+  const issued = { sha256: hex("b"), endsAt: latest };
+  test.for<{ title: string; spec: Parameters<typeof withFormerCertificate>[0]; isSure: boolean; is: unknown }>([
+    {
+      title: "is listed, and prolongs the time in which there is one",
+      spec: former,
+      isSure: true,
+      is: {
+        formerCertificates: [...former.formerCertificates, { sha256: hex("b"), expiresAt: latest }],
+        formerExpiresAt: latest,
+      },
+    },
+    {
+      title: "of a machine that is not known prolongs that time",
+      spec: former,
+      isSure: false,
+      is: { formerExpiresAt: latest },
+    },
+    { title: "begins such a time", spec: {}, isSure: false, is: { formerExpiresAt: latest } },
+    {
+      title: "is listed once",
+      spec: { formerCertificates: [{ sha256: hex("b"), expiresAt: latest }], formerExpiresAt: latest },
+      isSure: true,
+      is: undefined,
+    },
+    {
+      title: "takes the place of one that has ended",
+      spec: { formerCertificates: [{ sha256: hex("a"), expiresAt: past }], formerExpiresAt: past },
+      isSure: true,
+      is: { formerCertificates: [{ sha256: hex("b"), expiresAt: latest }], formerExpiresAt: latest },
+    },
+  ])("$title", ({ spec, isSure, is }) => {
+    expect(withFormerCertificate(spec, issued, { isSure, askedAt: now })).toEqual(is);
+  });
+});
+
 describe("a machine that joins by a name takes over what is known of certificates [join-certificate-holder-4]", () => {
   const before = (more: Partial<NodeBinding["spec"]>): NodeBinding["spec"] => ({
     pool: "worker",
@@ -101,21 +151,58 @@ describe("a machine that joins by a name takes over what is known of certificate
     certificates: [hex("a")],
     ...more,
   });
-  test.for<{ title: string; before: NodeBinding["spec"] | undefined; key: string; is: unknown }>([
+  const former = (digit: string, expiresAt: string) => ({ sha256: hex(digit), expiresAt });
+  test.for<{
+    title: string;
+    before: NodeBinding["spec"] | undefined;
+    key: string;
+    issued?: ReadonlyMap<string, string>;
+    is: unknown;
+  }>([
     { title: "of a new name, nothing", before: undefined, key: "2", is: {} },
-    { title: "of another machine, the end", before: before({}), key: "2", is: { formerExpiresAt: later } },
+    {
+      title: "of another machine, its certificates and their end",
+      before: before({}),
+      key: "2",
+      is: { formerExpiresAt: later, formerCertificates: [former("a", later)] },
+    },
+    {
+      title: "of another machine, also those that were not listed yet",
+      before: before({}),
+      key: "2",
+      issued: new Map([[hex("b"), latest]]),
+      is: { formerExpiresAt: latest, formerCertificates: [former("a", later), former("b", latest)] },
+    },
+    {
+      title: "of several, each certificate that is good",
+      before: before({ formerExpiresAt: latest, formerCertificates: [former("e", past), former("f", latest)] }),
+      key: "2",
+      is: { formerExpiresAt: latest, formerCertificates: [former("f", latest), former("a", later)] },
+    },
+    {
+      title: "of very many, the last ones",
+      before: before({
+        formerExpiresAt: latest,
+        formerCertificates: Array.from({ length: 64 }, (_, index) => ({
+          sha256: String(index).padStart(64, "0"),
+          expiresAt: latest,
+        })),
+      }),
+      key: "2",
+      is: { formerExpiresAt: latest, formerCertificates: expect.objectContaining({ length: 64 }) as unknown },
+    },
     { title: "of one that has ended, nothing", before: before({ expiresAt: past }), key: "2", is: {} },
     {
       title: "of two, the later end",
       before: before({ formerExpiresAt: latest }),
       key: "2",
-      is: { formerExpiresAt: latest },
+      is: { formerExpiresAt: latest, formerCertificates: [former("a", later)] },
     },
     {
       title: "of two, the later end, whichever it is",
       before: before({ formerExpiresAt: later, expiresAt: latest }),
       key: "2",
-      is: { formerExpiresAt: latest },
+      is: { formerExpiresAt: latest, formerCertificates: [former("a", latest)] },
     },
     {
       title: "of the same machine, its certificates",
@@ -123,7 +210,7 @@ describe("a machine that joins by a name takes over what is known of certificate
       key: "1",
       is: { certificates: [hex("a")], formerExpiresAt: latest },
     },
-  ])("$title", ({ before: spec, key: publicKey, is }) => {
-    expect(certificatesAfterJoin(spec, hex(publicKey), now)).toEqual(is);
+  ])("$title", ({ before: spec, key: publicKey, issued = new Map(), is }) => {
+    expect(certificatesAfterJoin(spec, hex(publicKey), issued, now)).toEqual(is);
   });
 });

@@ -1,5 +1,5 @@
 import type { NodeBinding } from "../../api/kinds/node-binding.ts";
-import { mostCertificates } from "../../api/kinds/node-binding.ts";
+import { mostCertificates, mostFormerCertificates } from "../../api/kinds/node-binding.ts";
 import { defined } from "../../api/schema/defined.ts";
 
 /**
@@ -39,13 +39,17 @@ export function credentialIn(extra: Extra): string | undefined {
 export const requestLifeMs = 60 * 60_000;
 
 /**
- * @param credential as `credentialIn` reads it.
+ * @param credential as `certificateIn` reads it.
  * @param issued SHA-256 of certificates that were issued for the binding and that it may not list yet.
  * @param isNew the machine joined so recently that the request of its first certificate is still there.
  * @param askedAt when the request was made, in milliseconds since the epoch: a certificate that was good then may be over.
  */
 export function holderOf(
-  { certificates = [], formerExpiresAt }: Pick<NodeBinding["spec"], "certificates" | "formerExpiresAt">,
+  {
+    certificates = [],
+    formerCertificates = [],
+    formerExpiresAt,
+  }: Pick<NodeBinding["spec"], "certificates" | "formerCertificates" | "formerExpiresAt">,
   {
     credential,
     issued,
@@ -60,10 +64,14 @@ export function holderOf(
 ): CertificateHolder {
   const isFormerGood = formerExpiresAt !== undefined && Date.parse(formerExpiresAt) > askedAt;
   if (credential === undefined) return isFormerGood ? "unknown" : "holder";
+  if (formerCertificates.some(({ sha256 }) => sha256 === credential)) return "former";
   if (certificates.includes(credential) || issued.includes(credential)) return "holder";
   // After an hour, a record without certificates is one that missed the first of them.
   return isFormerGood || certificates.length > 0 || isNew ? "former" : "holder";
 }
+
+/** SHA-256 of certificates that were issued to a machine, each with its end if that is known. */
+export type IssuedCertificates = ReadonlyMap<string, string | undefined>;
 
 /**
  * What a binding says with one certificate more; of the list the oldest go. The signer decides how long a certificate is
@@ -86,24 +94,65 @@ export function withCertificate(
 }
 
 /**
- * What a binding says about certificates of a former machine when the machine with `publicKey` joins by its name.
+ * What a binding says with one certificate more of a machine that had the name before. Certificates that had ended when it was
+ * requested leave the list, and then the oldest.
+ *
+ * @param isSure whether its machine is known to be a former one; otherwise its end alone is noted.
+ * @returns `undefined`: it says all of that already.
+ */
+export function withFormerCertificate(
+  { formerCertificates = [], formerExpiresAt }: Pick<NodeBinding["spec"], "formerCertificates" | "formerExpiresAt">,
+  { sha256, endsAt }: { readonly sha256: string; readonly endsAt: string | undefined },
+  { isSure, askedAt }: { readonly isSure: boolean; readonly askedAt: number },
+): Partial<Pick<NodeBinding["spec"], "formerCertificates" | "formerExpiresAt">> | undefined {
+  const end = endsAt ?? formerExpiresAt;
+  const isNew = isSure && end !== undefined && formerCertificates.every((one) => one.sha256 !== sha256);
+  const isLonger =
+    endsAt !== undefined && (formerExpiresAt === undefined || Date.parse(endsAt) > Date.parse(formerExpiresAt));
+  if (!isNew && !isLonger) return undefined;
+  return {
+    ...(isNew ? { formerCertificates: listed([...formerCertificates, { sha256, expiresAt: end }], askedAt) } : {}),
+    ...(isLonger ? { formerExpiresAt: endsAt } : {}),
+  };
+}
+
+type FormerCertificates = NonNullable<NodeBinding["spec"]["formerCertificates"]>;
+
+const listed = (all: FormerCertificates, now: number): FormerCertificates =>
+  all.filter(({ expiresAt }) => Date.parse(expiresAt) > now).slice(-mostFormerCertificates);
+
+/**
+ * What a binding says about certificates of former machines when the machine with `publicKey` joins by its name. It is one
+ * write with that of the new key: at no time is the name another machine's, and the former certificate not listed.
  *
  * @param before the binding that it replaces.
+ * @param issued certificates that were issued to its machine, of which it may not list all yet.
  */
 export function certificatesAfterJoin(
   before: NodeBinding["spec"] | undefined,
   publicKey: string,
+  issued: IssuedCertificates,
   now: number,
-): Pick<NodeBinding["spec"], "certificates" | "formerExpiresAt"> {
+): Pick<NodeBinding["spec"], "certificates" | "formerCertificates" | "formerExpiresAt"> {
   if (before === undefined) return {};
-  const { certificates, formerExpiresAt, expiresAt } = before;
+  const { certificates = [], formerCertificates = [], formerExpiresAt, expiresAt } = before;
   const isSame = before.publicKey === publicKey;
-  const ends = [formerExpiresAt, isSame ? undefined : expiresAt].filter(
+  const own = isSame
+    ? []
+    : [...new Set([...certificates, ...issued.keys()])]
+        .filter((sha256) => formerCertificates.every((one) => one.sha256 !== sha256))
+        .map((sha256) => ({ sha256, expiresAt: laterOf(expiresAt, issued.get(sha256)) }));
+  const former = listed([...formerCertificates, ...own], now);
+  const ends = [formerExpiresAt, isSame ? undefined : expiresAt, ...own.map((one) => one.expiresAt)].filter(
     (end): end is string => end !== undefined && Date.parse(end) > now,
   );
   const last = ends.toSorted((a, b) => Date.parse(a) - Date.parse(b)).at(-1);
   return {
-    ...(isSame && certificates !== undefined ? { certificates } : {}),
+    ...(isSame && before.certificates !== undefined ? { certificates } : {}),
+    ...(former.length > 0 ? { formerCertificates: former } : {}),
     ...defined({ formerExpiresAt: last }),
   };
 }
+
+const laterOf = (one: string, other: string | undefined): string =>
+  other !== undefined && Date.parse(other) > Date.parse(one) ? other : one;

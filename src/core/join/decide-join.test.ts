@@ -1,13 +1,18 @@
+import { sha256 } from "@noble/hashes/sha2.js";
+import { bytesToHex } from "@noble/hashes/utils.js";
+import { strToU8 } from "fflate";
 import { describe, expect, test } from "vitest";
 import type { CertificateSigningRequest } from "../../api/foreign/kubernetes.ts";
 import type { JoinPlace } from "../../api/kinds/join-place.ts";
 import type { NodeBinding } from "../../api/kinds/node-binding.ts";
 import { joinNamespace, signers } from "../../api/names.ts";
+import { credentialKey } from "./certificate-holder.ts";
 import { decideJoin } from "./decide-join.ts";
 import { boundSpec } from "./join-changes.ts";
 import type { JoinDecision, RequestFacts, JoinView, RequestMemory } from "./join-decision.ts";
 import type { CsrFacts, NameBinding } from "./judge-csr.ts";
 import type { KubeletRequest } from "./kubelet-request.ts";
+import { type CertificateLines, noLines } from "./node-request.ts";
 
 const key = "a".repeat(64);
 const otherKey = "b".repeat(64);
@@ -23,12 +28,27 @@ interface RequestParts {
   readonly signer?: string;
   readonly conditions?: readonly { readonly type: string; readonly reason?: string; readonly at?: string }[];
   readonly certificate?: string;
+  /** SHA-256 of the certificate that it was sent with. */
+  readonly sentWith?: string;
   readonly deleted?: true;
 }
-const requestOf = ({ username = account, signer, conditions = [], certificate, deleted }: RequestParts = {}) =>
+const requestOf = ({
+  username = account,
+  signer,
+  conditions = [],
+  certificate,
+  sentWith,
+  deleted,
+}: RequestParts = {}) =>
   ({
     metadata: { name: "csr", creationTimestamp: createdAt, ...(deleted ? { deletionTimestamp: after } : {}) },
-    spec: { username, signerName: signer ?? signers.kubeletClient, request: "", usages: [] },
+    spec: {
+      username,
+      signerName: signer ?? signers.kubeletClient,
+      request: "",
+      usages: [],
+      ...(sentWith === undefined ? {} : { extra: { [credentialKey]: [`X509SHA256=${sentWith}`] } }),
+    },
     status: {
       conditions: conditions.map(({ type, reason, at }) => ({
         type,
@@ -98,7 +118,14 @@ const known: NameBinding = { pool: "worker", publicKey: key, isGood: true, addre
 const judged = (more: Partial<CsrFacts> = {}, facts: Partial<RequestFacts> = {}): Partial<JoinView> => ({
   turn: { verdict: "judge" },
   awaitsApprovalByHand: false,
-  facts: { name: "w", csr: { ...csr, ...more }, binding: undefined, nodeCreatedAt: undefined, ...facts },
+  facts: {
+    name: "w",
+    csr: { ...csr, ...more },
+    binding: undefined,
+    nodeCreatedAt: undefined,
+    lines: noLines,
+    ...facts,
+  },
 });
 const asNode: Partial<CsrFacts> = {
   requester: { username: subject, groups: ["system:nodes"] },
@@ -106,6 +133,19 @@ const asNode: Partial<CsrFacts> = {
   binding: known,
   place: { verdict: "none" },
 };
+const hex = (digit: string) => digit.repeat(64);
+const ofW = bytesToHex(sha256(strToU8("of w")));
+const taken = bindingOf({
+  certificates: [hex("c")],
+  formerCertificates: [{ sha256: hex("f"), expiresAt: after }],
+  formerExpiresAt: after,
+});
+/** As the approver of kube-controller-manager approves each. */
+const renewal = (sentWith: string) => approved("AutoApproved", { username: subject, certificate, sentWith });
+const linesOf = ({ holder = [], former = [] }: Partial<Record<keyof CertificateLines, readonly string[]>>) => ({
+  holder: new Map(holder.map((one) => [one, undefined])),
+  former: new Map(former.map((one) => [one, after])),
+});
 const serving = (...ipAddresses: string[]) => ({ request: kubeletRequest(signers.kubeletServing, { ipAddresses }) });
 const ofNode = requestOf({ username: subject });
 const toServe = requestOf({ username: subject, signer: signers.kubeletServing });
@@ -322,6 +362,65 @@ const rows: readonly {
     decision: { do: "rest", because: "it is no request of the machine that has the name" },
   },
   {
+    title: "whose a certificate is that a node requested says the one that it was requested with",
+    seen: { request: renewal(hex("c")), binding: taken },
+    decision: { do: "followCertificates" },
+  },
+  {
+    title: "a renewal by a listed certificate is recorded, whoever approved it",
+    seen: { request: renewal(hex("c")), binding: taken, lines: linesOf({ holder: [hex("c")] }) },
+    decision: { do: "recordCertificate", changes: { certificates: [hex("c"), ofW] } },
+  },
+  {
+    title: "a renewal by the certificate of a former machine prolongs the record of that one",
+    seen: { request: renewal(hex("f")), binding: taken, lines: linesOf({ former: [hex("f")] }) },
+    decision: {
+      do: "recordCertificate",
+      changes: {
+        formerCertificates: [
+          { sha256: hex("f"), expiresAt: after },
+          { sha256: ofW, expiresAt: after },
+        ],
+      },
+    },
+  },
+  {
+    title: "also after the end that was recorded of the former machine, nothing makes it the one that has the name",
+    seen: { request: renewal(hex("e")), binding: bindingOf({ certificates: [hex("c")] }), lines: noLines },
+    decision: { do: "recordCertificate", changes: undefined },
+  },
+  {
+    title: "nor before the first certificate of the next machine is recorded",
+    seen: { request: renewal(hex("e")), binding: bindingOf({ joinedAt: "2030-01-01T00:59:00Z" }), lines: noLines },
+    decision: { do: "recordCertificate", changes: undefined },
+  },
+  {
+    title: "an administrator vouches for a certificate that was not recorded",
+    seen: {
+      request: approved("KubectlApprove", { username: subject, certificate, sentWith: hex("e") }),
+      binding: bindingOf({ certificates: [hex("c")] }),
+      lines: noLines,
+    },
+    decision: { do: "recordCertificate", changes: { certificates: [hex("c"), ofW] } },
+  },
+  {
+    title: "but not for one of a former machine",
+    seen: {
+      request: approved("KubectlApprove", { username: subject, certificate, sentWith: hex("f") }),
+      binding: taken,
+      lines: linesOf({ former: [hex("f")] }),
+    },
+    decision: { do: "recordCertificate", changes: { formerCertificates: [{}, { sha256: ofW }] } },
+  },
+  {
+    title: "a certificate to serve with is not recorded",
+    seen: {
+      request: approved("NodeServes", { username: subject, signer: signers.kubeletServing, certificate }),
+      binding: taken,
+    },
+    decision: { do: "rest" },
+  },
+  {
     title: "a recorded certificate is not recorded again",
     seen: { request: approved("NodeJoins", { certificate }), binding: bindingOf() },
     memory: { recordedIn: "u" },
@@ -338,9 +437,10 @@ describe("decideJoin", () => {
   test("a certificate that the binding lists is recorded without a change [join-decide-join-2]", () => {
     const request = approved("NodeJoins", { certificate });
     const first = decideJoin({ request, binding: bindingOf() }, nothing);
-    const certificates = first.do === "recordCertificate" ? first.changes?.certificates : undefined;
+    const { certificates = [] }: Partial<NodeBinding["spec"]> =
+      first.do === "recordCertificate" ? (first.changes ?? {}) : {};
     expect(certificates).toHaveLength(1);
-    expect(decideJoin({ request, binding: bindingOf({ certificates: certificates ?? [] }) }, nothing)).toMatchObject({
+    expect(decideJoin({ request, binding: bindingOf({ certificates }) }, nothing)).toMatchObject({
       do: "recordCertificate",
       changes: undefined,
     });
@@ -352,6 +452,7 @@ describe("decideJoin", () => {
       findApprovals: true,
       readFacts: true,
       listMachines: true,
+      followCertificates: true,
       spendPlace: true,
       bindName: true,
       noteAdmission: true,
@@ -372,6 +473,7 @@ describe("boundSpec", () => {
     csr: { ...csr, ...more },
     binding,
     nodeCreatedAt: undefined,
+    lines: noLines,
   });
   const anHour = { spec: { ...requestOf().spec, expirationSeconds: 3600 } };
   const fromMachine = { ...requestOf(), ...anHour };
@@ -418,6 +520,28 @@ describe("boundSpec", () => {
         bindingOf({ publicKey: otherKey, expiresAt: inAnHour, releasedAt: before, nodeUID: "n" }),
       ),
       spec: { pool: "worker", publicKey: key, joinedAt: after, expiresAt: inAnHour, formerExpiresAt: inAnHour },
+    },
+    {
+      title: "the certificates of a former machine are listed by the write that takes its name from it",
+      request: fromMachine,
+      facts: {
+        ...factsOf(
+          { place: { verdict: "none" } },
+          bindingOf({ publicKey: otherKey, expiresAt: inAnHour, certificates: [hex("f")], revoked: true }),
+        ),
+        lines: linesOf({ holder: [hex("f"), hex("e")] }),
+      },
+      spec: {
+        pool: "worker",
+        publicKey: key,
+        joinedAt: after,
+        expiresAt: inAnHour,
+        formerExpiresAt: inAnHour,
+        formerCertificates: [
+          { sha256: hex("f"), expiresAt: inAnHour },
+          { sha256: hex("e"), expiresAt: inAnHour },
+        ],
+      },
     },
     {
       title: "a node that renews keeps its record, also of its release, and the later end",

@@ -1,11 +1,12 @@
 import type { CertificateSigningRequest } from "../../api/foreign/kubernetes.ts";
 import { signers } from "../../api/names.ts";
+import { defined } from "../../api/schema/defined.ts";
 import { conditionOf } from "../../api/schema/object.ts";
-import { withCertificate } from "./certificate-holder.ts";
-import type { JoinDecision, RequestFacts, JoinView, RequestMemory } from "./join-decision.ts";
+import { certificateIn, withCertificate, withFormerCertificate } from "./certificate-holder.ts";
+import type { JoinCase, JoinDecision, JoinView, RequestFacts, RequestMemory } from "./join-decision.ts";
 import { type CsrVerdict, judgeCsr } from "./judge-csr.ts";
 import { kubeletRequestProblem } from "./kubelet-request.ts";
-import { isApproved, isByHand, isOfBoundMachine, isOpen, issuedIn } from "./node-request.ts";
+import { isApproved, isByHand, isOpen, issuedIn, noLines, ownerOfIssued } from "./node-request.ts";
 
 /** The queue comes to a request that was approved by hand within this time. */
 const byHandSeconds = 1;
@@ -138,23 +139,55 @@ function bindsByHand(request: CertificateSigningRequest, { csr, binding, nodeCre
 }
 
 /**
- * A certificate that was issued for a key of the machine that has a name is recorded once: a binding lists the last ones, and
- * a node that had many would have the older ones recorded again and again. The request that holds it is removed after an hour.
+ * A certificate of a machine that has or had a name is recorded once: a binding lists the last ones, and a node that had many
+ * would have the older ones recorded again and again. The request that holds it is removed after an hour. Whoever approved it,
+ * the certificate that the request was sent with says whose it is: a former machine stays one.
  */
 function decideRecord(
-  { binding }: JoinView,
+  { binding, lines }: JoinView,
   { recordedIn }: RequestMemory,
   request: CertificateSigningRequest,
 ): JoinDecision {
   if (binding === undefined) return rest("its name is bound to no key");
   const issued = issuedIn(request);
   if (issued === undefined) return rest("no certificate was issued yet");
-  if (!isOfBoundMachine(request, binding)) return rest("it is no request of the machine that has the name");
+  if (request.spec.signerName !== signers.kubeletClient)
+    return rest("it is no request of the machine that has the name");
   if (recordedIn === (binding.metadata.uid ?? "")) return rest("its certificate is recorded");
-  return {
+  if (lines === undefined && certificateIn(request.spec.extra) !== undefined)
+    return { do: "followCertificates", because: "a certificate was issued", binding };
+  const askedAt = Date.parse(request.metadata.creationTimestamp ?? "");
+  const ofHolder = withCertificate(binding.spec, issued);
+  const ofFormer = (isSure: boolean) => withFormerCertificate(binding.spec, issued, { isSure, askedAt });
+  const record = (because: string, changes: JoinCase<"recordCertificate">["changes"]): JoinDecision => ({
     do: "recordCertificate",
-    because: "a binding lists the certificates of its machine",
+    because,
     binding,
-    changes: withCertificate(binding.spec, issued),
-  };
+    changes,
+  });
+  switch (ownerOfIssued(request, binding, lines ?? noLines)) {
+    case "holder":
+      return record("a binding lists the certificates of its machine", ofHolder);
+    case "former":
+      return record("a binding lists the certificates of machines that had its name before", ofFormer(true));
+    case "stranger":
+      return record("a machine that the binding does not know has a certificate for its name", ofFormer(false));
+    case "unknown":
+      return record(
+        "the machine that has the name or a former one has the certificate",
+        endsOf(ofHolder, ofFormer(false)),
+      );
+    case "nobody":
+      return rest("it is no request of the machine that has the name");
+  }
+}
+
+/** Of a certificate whose machine is not known, the end counts for both, and the certificate for none. */
+function endsOf(
+  ofHolder: ReturnType<typeof withCertificate>,
+  ofFormer: ReturnType<typeof withFormerCertificate>,
+): JoinCase<"recordCertificate">["changes"] {
+  const { expiresAt } = ofHolder ?? {};
+  const changes = { ...defined({ expiresAt }), ...ofFormer };
+  return Object.keys(changes).length === 0 ? undefined : changes;
 }

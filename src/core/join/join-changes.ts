@@ -25,6 +25,7 @@ export const absentFields = {
   releasedAt: null,
   revoked: null,
   certificates: null,
+  formerCertificates: null,
   formerExpiresAt: null,
 } as const;
 
@@ -34,7 +35,7 @@ const longestSeconds = 366 * 86_400;
 /** The spec of a binding once the name belongs to the key of a request. */
 export function boundSpec(
   request: CertificateSigningRequest,
-  { csr, binding, name }: RequestFacts,
+  { csr, binding, name, lines }: RequestFacts,
   now: number,
 ): NodeBinding["spec"] {
   const until = now + 1000 * Math.min(longestSeconds, request.spec.expirationSeconds ?? longestSeconds);
@@ -42,7 +43,7 @@ export function boundSpec(
   const isSame = binding !== undefined && binding.spec.publicKey === csr.publicKey;
   const isOfHolder = binding !== undefined && (isNode || csr.binding?.isGood === true);
   return {
-    ...(isOfHolder ? keptSpec(binding.spec, isNode) : joinedSpec(request, { csr, binding, name }, now)),
+    ...(isOfHolder ? keptSpec(binding.spec, isNode) : joinedSpec(request, { csr, binding, name, lines }, now)),
     publicKey: csr.publicKey,
     // A node renews to another key: its certificate of the former one is good until its own end.
     expiresAt:
@@ -70,12 +71,12 @@ function keptSpec({ releasedAt, lastPool, ...rest }: NodeBinding["spec"], isNode
 /** The record of a machine that takes the name. */
 function joinedSpec(
   request: CertificateSigningRequest,
-  { csr, binding, name }: Pick<RequestFacts, "csr" | "binding" | "name">,
+  { csr, binding, name, lines }: Pick<RequestFacts, "csr" | "binding" | "name" | "lines">,
   now: number,
 ): OtherFields {
   const place = csr.place.verdict === "free" ? csr.place : undefined;
   return {
-    ...certificatesAfterJoin(binding?.spec, csr.publicKey, now),
+    ...certificatesAfterJoin(binding?.spec, csr.publicKey, lines.holder, now),
     pool: poolOfRequester(request) ?? "",
     joinedAt: timestampOf(now),
     ...defined({

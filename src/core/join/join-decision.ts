@@ -1,8 +1,9 @@
 import type { CertificateSigningRequest } from "../../api/foreign/kubernetes.ts";
 import type { JoinPlace } from "../../api/kinds/join-place.ts";
 import type { NodeBinding } from "../../api/kinds/node-binding.ts";
-import type { withCertificate } from "./certificate-holder.ts";
+import type { withCertificate, withFormerCertificate } from "./certificate-holder.ts";
 import type { CsrFacts, CsrReason, MachineOfNode } from "./judge-csr.ts";
+import type { CertificateLines } from "./node-request.ts";
 
 /** Whether a request may be judged now, by the budget of its requester. */
 export type BudgetVerdict =
@@ -20,6 +21,8 @@ export interface RequestFacts {
   readonly binding: NodeBinding | undefined;
   /** When the Node of the name was created, as the API server writes times; `undefined`: there is none. */
   readonly nodeCreatedAt: string | undefined;
+  /** Certificates of the machines of the name; none if the request is not one of a machine that joins. */
+  readonly lines: CertificateLines;
 }
 
 /** The findings and acts of this pass. */
@@ -32,6 +35,8 @@ export interface JoinPass {
   readonly facts?: RequestFacts;
   /** The Machines that name the node. */
   readonly machines?: readonly MachineOfNode[];
+  /** Certificates of the machines of the name. */
+  readonly lines?: CertificateLines;
   /** The place of the machine was noted as spent. */
   readonly isPlaceSpent?: true;
   /** The name was bound to the key of the request. */
@@ -65,7 +70,9 @@ export type JoinLookup =
   | { readonly do: "findApprovals" }
   | { readonly do: "readFacts" }
   /** Lists the Machines that name the node. */
-  | { readonly do: "listMachines"; readonly node: string };
+  | { readonly do: "listMachines"; readonly node: string }
+  /** Finds out which machine of the name has which certificate. */
+  | { readonly do: "followCertificates"; readonly binding: NodeBinding };
 
 /** Changes after which the pass decides again. */
 export type JoinPreparation =
@@ -91,7 +98,10 @@ export type JoinEnd =
       readonly do: "recordCertificate";
       readonly binding: NodeBinding;
       /** Absent: the binding lists the certificate. */
-      readonly changes: ReturnType<typeof withCertificate>;
+      readonly changes:
+        | NonNullable<ReturnType<typeof withCertificate>>
+        | NonNullable<ReturnType<typeof withFormerCertificate>>
+        | undefined;
     };
 
 export type JoinCase<Name extends JoinDecision["do"]> = JoinDecision & { readonly do: Name };

@@ -9,7 +9,13 @@ import { decodeBase64 } from "../../ignition/data-url.ts";
 import { certificateFacts } from "../certificates/certificate-facts.ts";
 import { readCertificateRequest } from "../certificates/certificate-request-facts.ts";
 import { readPem } from "../certificates/pem.ts";
-import { type CertificateHolder, certificateIn, holderOf, requestLifeMs } from "./certificate-holder.ts";
+import {
+  type CertificateHolder,
+  type IssuedCertificates,
+  certificateIn,
+  holderOf,
+  requestLifeMs,
+} from "./certificate-holder.ts";
 import { joinedAt } from "./join-places.ts";
 import type { CsrReason } from "./judge-csr.ts";
 import { type KubeletRequest, boundedRequest, namedNode } from "./kubelet-request.ts";
@@ -17,6 +23,8 @@ import { readOncePerObject } from "../text/read-once.ts";
 
 const hasCondition = ({ status }: CertificateSigningRequest, type: string) =>
   conditionOf(status?.conditions, type)?.status === "True";
+
+const approvalOf = ({ status }: CertificateSigningRequest) => conditionOf(status?.conditions, "Approved");
 
 /** Whether a request was approved. */
 export const isApproved = (request: CertificateSigningRequest): boolean => hasCondition(request, "Approved");
@@ -63,7 +71,7 @@ export const isByHand = (request: CertificateSigningRequest): boolean =>
   isApproved(request) &&
   poolOfRequester(request) !== undefined &&
   request.spec.signerName === signers.kubeletClient &&
-  conditionOf(request.status?.conditions, "Approved")?.reason !== ("NodeJoins" satisfies CsrReason);
+  approvalOf(request)?.reason !== ("NodeJoins" satisfies CsrReason);
 
 /** A certificate that was issued. */
 export interface IssuedCertificate {
@@ -92,21 +100,87 @@ const createdAt = ({ metadata }: CertificateSigningRequest) => metadata.creation
 const isForKey = (request: CertificateSigningRequest, binding: NodeBinding) =>
   request.spec.signerName === signers.kubeletClient && readRequest(request)?.publicKey === binding.spec.publicKey;
 
+/** Certificates that were issued to the machines of a name, those that its binding lists included. */
+export interface CertificateLines {
+  /** To the machine that has the name. */
+  readonly holder: IssuedCertificates;
+  /** To machines that had it before. */
+  readonly former: IssuedCertificates;
+}
+
+export const noLines: CertificateLines = { holder: new Map(), former: new Map() };
+
 /**
- * Whether a request was for a client certificate of the machine that has a name, maybe for a key that it has replaced since.
- * While a certificate of a former machine was valid, the keys of the two could not be told apart. A request that is older than
- * the join is of a machine that had the name before.
+ * Follows the certificates of a name from one to the next: a machine has each that was issued on a request sent with one
+ * that it has. Not only the suite approves renewals of nodes, so that a binding may list them later.
+ *
+ * @param requests all about the node: it may have thousands.
  */
-export const isOfBoundMachine = (request: CertificateSigningRequest, binding: NodeBinding): boolean =>
-  isForKey(request, binding) ||
-  (request.spec.signerName === signers.kubeletClient &&
-    createdAt(request) > joinedAt(binding) &&
-    holderOf(binding.spec, {
-      credential: undefined,
-      issued: [],
-      isNew: false,
-      askedAt: Date.parse(createdAt(request)),
-    }) === "holder");
+export function certificateLines(
+  binding: NodeBinding,
+  requests: readonly CertificateSigningRequest[],
+): CertificateLines {
+  const { certificates = [], formerCertificates = [] } = binding.spec;
+  const bySender = new Map<string, IssuedCertificate[]>();
+  const forKey: IssuedCertificate[] = [];
+  for (const request of requests) {
+    const issued = request.spec.signerName === signers.kubeletClient ? issuedIn(request) : undefined;
+    if (issued === undefined) continue;
+    const sender = certificateIn(request.spec.extra);
+    // A request can be sent again by another machine: its certificate is of no use without the key.
+    if (isForKey(request, binding)) forKey.push(issued);
+    else if (sender !== undefined) bySender.set(sender, [...(bySender.get(sender) ?? []), issued]);
+  }
+  const follow = (first: readonly (readonly [string, string | undefined])[]): IssuedCertificates => {
+    const line = new Map(first);
+    // Iteration comes to what is added meanwhile.
+    for (const sender of line.keys())
+      for (const { sha256, endsAt } of bySender.get(sender) ?? []) if (!line.has(sha256)) line.set(sha256, endsAt);
+    return line;
+  };
+  return {
+    holder: follow([
+      ...certificates.map((sha256) => [sha256, undefined] as const),
+      ...forKey.map(({ sha256, endsAt }) => [sha256, endsAt] as const),
+    ]),
+    former: follow(formerCertificates.map(({ sha256, expiresAt }) => [sha256, expiresAt] as const)),
+  };
+}
+
+/**
+ * Whose a client certificate is that was issued on a request about a bound name, whoever approved it:
+ *
+ * - `holder`: of the machine that has the name, maybe for a key that it has replaced since.
+ * - `former`: of a machine that had it before.
+ * - `stranger`: of a machine that the binding does not know, and that was admitted by nobody whom it knows.
+ * - `unknown`: of the holder or of a former machine: the API server does not say with which certificate it was requested.
+ * - `nobody`: it is no client certificate, or it was requested before the holder joined.
+ */
+export type CertificateOwner = "holder" | "former" | "stranger" | "unknown" | "nobody";
+
+/** The reason in the approval of `kubectl certificate approve`: an administrator vouches for the machine. */
+const byAdministrator = "KubectlApprove";
+
+/** @param lines as `certificateLines` finds them. */
+export function ownerOfIssued(
+  request: CertificateSigningRequest,
+  binding: NodeBinding,
+  { holder, former }: CertificateLines,
+): CertificateOwner {
+  if (request.spec.signerName !== signers.kubeletClient) return "nobody";
+  if (isForKey(request, binding)) return "holder";
+  const credential = certificateIn(request.spec.extra);
+  if (credential !== undefined && former.has(credential)) return "former";
+  if (credential !== undefined && holder.has(credential)) return "holder";
+  const isLater = createdAt(request) > joinedAt(binding);
+  if (!isLater) return credential === undefined ? "nobody" : "stranger";
+  if (credential !== undefined && approvalOf(request)?.reason === byAdministrator) return "holder";
+  const askedAt = Date.parse(createdAt(request));
+  const isNew = Date.parse(joinedAt(binding)) > askedAt - requestLifeMs;
+  const whose = holderOf(binding.spec, { credential, issued: [], isNew, askedAt });
+  if (whose === "former") return "stranger";
+  return whose === "unknown" && poolOfRequester(request) !== undefined ? "nobody" : whose;
+}
 
 /**
  * By whose certificate a request was sent. The record of a certificate may follow later than the request that is sent with
@@ -123,10 +197,14 @@ export function holderOfRequest(
   const credential = certificateIn(request.spec.extra);
   // A machine is a node only after it joined. Where the certificate tells, clocks that differ must not.
   if (credential === undefined && createdAt(request) < joinedAt(binding)) return "former";
-  const issued =
-    credential === undefined || binding.spec.certificates?.includes(credential) === true
-      ? []
-      : listRequests().flatMap((other) => (isForKey(other, binding) ? (issuedIn(other)?.sha256 ?? []) : []));
+  const isListed = credential === undefined || binding.spec.certificates?.includes(credential) === true;
+  const lines = isListed ? undefined : certificateLines(binding, listRequests());
+  if (credential !== undefined && lines?.former.has(credential) === true) return "former";
   const isNew = Date.parse(joinedAt(binding)) > now - requestLifeMs;
-  return holderOf(binding.spec, { credential, issued, isNew, askedAt: Date.parse(createdAt(request)) });
+  return holderOf(binding.spec, {
+    credential,
+    issued: [...(lines?.holder.keys() ?? [])],
+    isNew,
+    askedAt: Date.parse(createdAt(request)),
+  });
 }
