@@ -414,6 +414,8 @@ export const objects = {
   entitlementPrefix: "etc-pki-entitlement-",
   /** ConfigMap with the boot images of the release, key `stream`. */
   bootImages: "coreos-bootimages",
+  /** Ours: ConfigMap with the nodes and certificates whose requests for certificates the API server refuses. */
+  refusedCertificates: "refused-node-certificates",
   /** Secrets with the user data of machines that the machine API makes: after the name of the pool. */
   userDataSuffix: "-user-data-managed",
   /** The copy of the cluster's pull secret for builds. */
@@ -498,6 +500,7 @@ export const fieldManagers = {
   pinnedImages: "mcc-pinned-images",
   osImageStreams: "mcc-os-image-streams",
   bootImages: "mcc-boot-images",
+  refusals: "mcc-refusals",
   /** For books and chapters. */
   books: "mco-books",
   /** For health conditions. */

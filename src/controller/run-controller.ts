@@ -38,6 +38,7 @@ import { metricsHandler } from "../kube/metrics-handler.ts";
 import { daemonPods, etcdPods, nodeController, operatorPods } from "./node-controller.ts";
 import { reportingFailures } from "./report-failing.ts";
 import { credentialsController } from "./settings/credentials-controller.ts";
+import { refusalController } from "./refusal-controller.ts";
 import { registriesController } from "./settings/registries-controller.ts";
 import { renderController } from "./render-controller.ts";
 import { templateController } from "./template-controller.ts";
@@ -60,6 +61,7 @@ export const controllerNames = [
   "binding",
   "token",
   "place",
+  "refusals",
   "kubelet",
   "kubelet-defaults",
   "runtime",
@@ -247,6 +249,7 @@ export function controllersOf(
     binding: bindingController,
     token: tokenController,
     place: placeController,
+    refusals: refusalController,
     kubelet: () => kubeletController({ generatorVersion }),
     "kubelet-defaults": () => kubeletDefaultsController({ generatorVersion }),
     runtime: () => runtimeController({ generatorVersion }),

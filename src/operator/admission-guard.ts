@@ -15,6 +15,8 @@ export interface Guard {
    */
   readonly name: string;
   readonly needs?: keyof GuardNeeds;
+  /** It allows requests that it cannot judge: its expressions fail, its parameters are not known yet, or their kind is gone. */
+  readonly allowsWhatFails?: true;
   /** It refuses nothing: clients such as kubectl print its message. */
   readonly warns?: true;
   readonly rule: {
@@ -32,6 +34,8 @@ export interface Guard {
     readonly apiVersion: string;
     readonly kind: string;
     readonly name?: string;
+    /** Of the named object; absent: that of the request, or the kind has none. */
+    readonly inNamespace?: string;
     readonly mayBeAbsent?: true;
   };
   readonly conditions?: Readonly<Record<string, string>>;

@@ -2,8 +2,9 @@ import { describe, expect, test } from "vitest";
 import { MachineConfigNode } from "../api/kinds/machine-config-node.ts";
 import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { MachineOSBuild } from "../api/kinds/machine-os-build.ts";
-import { annotations, labels, objects } from "../api/names.ts";
+import { annotations, labels, namespace, objects, signers } from "../api/names.ts";
 import type { KubeObject } from "../api/schema/object.ts";
+import { credentialKey } from "../core/join/certificate-holder.ts";
 import { compileAdmissionPolicy, policyRequest } from "../standin/apiserver/schema/validation/cel-policies.ts";
 import {
   type ConfigUse,
@@ -245,4 +246,58 @@ test.for([
   expect(answerOf("machine-configuration-guards", settings(address)).verdict).toBe(verdict);
   // A value that was stored while admission was off blocks no other change.
   expect(answerOf("machine-configuration-guards", settings(address), settings(address)).verdict).toBe("allowed");
+});
+
+describe("requests of former machines of a node", () => {
+  const policy = manifests.find(({ metadata }) => metadata.name === "former-machines-of-nodes") ?? expect.fail();
+  const compiled = compileAdmissionPolicy(policy.spec);
+  if (compiled.verdict === "refused") throw new Error(JSON.stringify(compiled.errors));
+  const [former, holder] = ["f".repeat(64), "a".repeat(64)];
+  const listed = { data: { [former]: "2031-01-01T00:00:00Z", "node.released": "2031-01-01T00:00:00Z" } };
+  const sentWith = (...ids: readonly string[]) => ({ [credentialKey]: ids });
+
+  test.for<{
+    title: string;
+    node?: string;
+    signer?: string;
+    extra?: Readonly<Record<string, readonly string[]>>;
+    params?: object;
+    is: "denied" | "allowed" | "skipped";
+  }>([
+    { title: "by a certificate of a former machine", extra: sentWith(`X509SHA256=${former}`), is: "denied" },
+    { title: "by any other certificate", extra: sentWith(`X509SHA256=${holder}`), is: "allowed" },
+    { title: "of a released name", node: "released", extra: sentWith(`X509SHA256=${holder}`), is: "denied" },
+    { title: "of a released name, where nothing names certificates", node: "released", is: "denied" },
+    { title: "where nothing names certificates", is: "allowed" },
+    { title: "by a token", extra: sentWith("JTI=f"), is: "allowed" },
+    {
+      title: "for a certificate to serve with",
+      signer: signers.kubeletServing,
+      extra: sentWith(`X509SHA256=${former}`),
+      is: "denied",
+    },
+    { title: "to another signer", signer: "example.com/own", extra: sentWith(`X509SHA256=${former}`), is: "skipped" },
+    { title: "where the list is empty", extra: sentWith(`X509SHA256=${former}`), params: {}, is: "allowed" },
+  ])("$title: $is [admission-policies-former-1]", ({ node = "w0", signer, extra, params = listed, is }) => {
+    const username = `system:node:${node}`;
+    const decision = compiled.policy.decide(
+      policyRequest({
+        object: { spec: { signerName: signer ?? signers.kubeletClient } },
+        oldObject: null,
+        request: { userInfo: { username, ...(extra === undefined ? {} : { extra }) } },
+        namespaceObject: null,
+      }),
+      { metadata: { name: objects.refusedCertificates }, ...params },
+    );
+    expect(decision.verdict).toBe(is);
+  });
+
+  test("nothing that is missing keeps a machine from renewing [admission-policies-former-2]", () => {
+    const binding = manifests.find(({ metadata }) => metadata.name === `${policy.metadata.name}-binding`);
+    expect(policy.spec).toMatchObject({ failurePolicy: "Ignore" });
+    expect(binding?.spec).toMatchObject({
+      validationActions: ["Deny"],
+      paramRef: { name: objects.refusedCertificates, namespace, parameterNotFoundAction: "Allow" },
+    });
+  });
 });

@@ -1,4 +1,14 @@
-import { annotations, configGroup, group, labels, namespace, objects, operatorGroup } from "../api/names.ts";
+import {
+  annotations,
+  configGroup,
+  group,
+  labels,
+  namespace,
+  nodeIdentity,
+  objects,
+  operatorGroup,
+  signers,
+} from "../api/names.ts";
 import type { KubeObject } from "../api/schema/object.ts";
 import type { Guard, GuardNeeds } from "./admission-guard.ts";
 import { type BuildPods, buildPodGuardNames, buildPodGuards } from "./build-pod-guards.ts";
@@ -6,6 +16,8 @@ import { type OptInBounds, builderGuardNames, builderGuards } from "./builder-gu
 import { pathSegment } from "../core/images/image-reference.ts";
 import { renderedNameForm } from "../core/config/is-rendered.ts";
 import { generatedNameForm } from "../core/kubelet/generated-names.ts";
+import { credentialKey } from "../core/join/certificate-holder.ts";
+import { refusedNodePrefix } from "../core/join/refused-certificates.ts";
 import { configServerAddress } from "../core/join/pointer-config.ts";
 import { type PolicyOfUsers, policiesOfUsers } from "../core/pool/config-users.ts";
 import { mostPinsAtOnce } from "../core/pool/pin-slots.ts";
@@ -346,14 +358,55 @@ const reservedNames: Guard = {
   ],
 };
 
-const referenceTo = ({ name, mayBeAbsent }: NonNullable<Guard["params"]>) => ({
+/**
+ * Former machines of a name ask for no certificate by it. Another approver than the suite's would approve that at once:
+ * kube-controller-manager does where RBAC lets nodes renew, as on clusters of kubeadm and OpenShift. It refuses what the
+ * controller has listed, and nothing else: whatever is missing keeps no machine from renewing.
+ */
+const formerMachines: Guard = {
+  name: "former-machines-of-nodes",
+  allowsWhatFails: true,
+  rule: { apiGroup: "certificates.k8s.io", resources: ["certificatesigningrequests"], operations: ["CREATE"] },
+  params: {
+    apiVersion: "v1",
+    kind: "ConfigMap",
+    name: objects.refusedCertificates,
+    inNamespace: namespace,
+    mayBeAbsent: true,
+  },
+  conditions: {
+    "by-a-node": `request.userInfo.username.startsWith('${nodeIdentity.userPrefix}')`,
+    "of-a-kubelet": `object.spec.signerName in ${quoted([signers.kubeletClient, signers.kubeletServing])}`,
+  },
+  variables: {
+    refused: "has(params.data) ? params.data : {}",
+    credentials: `has(request.userInfo.extra) && '${credentialKey}' in request.userInfo.extra ? request.userInfo.extra['${credentialKey}'] : []`,
+  },
+  validations: [
+    {
+      expression: `!(request.userInfo.username.replace('${nodeIdentity.userPrefix}', '${refusedNodePrefix}') in variables.refused)`,
+      message:
+        "an administrator released the name of this node, so that its former machine gets no certificate; it can join again by its pool's account",
+      reason: "Forbidden",
+    },
+    {
+      expression: "!variables.credentials.exists(c, c.replace('X509SHA256=', '') in variables.refused)",
+      message:
+        "another machine has the name of this node, and this request was sent with a certificate of a former one",
+      reason: "Forbidden",
+    },
+  ],
+};
+
+const referenceTo = ({ name, inNamespace, mayBeAbsent }: NonNullable<Guard["params"]>) => ({
   ...(name === undefined ? { selector: {} } : { name }),
+  ...(inNamespace === undefined ? {} : { namespace: inNamespace }),
   parameterNotFoundAction: name === undefined || mayBeAbsent === true ? "Allow" : "Deny",
 });
 
 /** Names of all policies and of their bindings. */
 export const guardNames: readonly string[] = [
-  ...[...guards, reservedNames].map(({ name }) => name),
+  ...[...guards, reservedNames, formerMachines].map(({ name }) => name),
   ...buildPodGuardNames,
   ...builderGuardNames,
 ].flatMap((name) => [name, `${name}-binding`]);
@@ -366,7 +419,7 @@ export type BuilderBounds = BuildPods & OptInBounds;
  * exist.
  */
 export const admissionPolicies = (has: GuardNeeds, bounds: BuilderBounds): readonly KubeObject[] => [
-  ...manifestsOf([...guards.filter(({ needs }) => needs === undefined || has[needs]), reservedNames]),
+  ...manifestsOf([...guards.filter(({ needs }) => needs === undefined || has[needs]), reservedNames, formerMachines]),
   ...builderPolicies(bounds),
 ];
 
@@ -391,42 +444,44 @@ function manifestsOf(given: readonly Guard[]): readonly KubeObject[] {
   const apiVersion = "admissionregistration.k8s.io/v1";
   const named = (given: Readonly<Record<string, string>> | undefined) =>
     Object.entries(given ?? {}).map(([name, expression]) => ({ name, expression }));
-  const manifests = given.flatMap(({ name, warns, rule, params, conditions, variables, validations }) => [
-    {
-      apiVersion,
-      kind: "ValidatingAdmissionPolicy",
-      metadata: { name },
-      spec: {
-        failurePolicy: warns === true ? "Ignore" : "Fail",
-        ...(params === undefined ? {} : { paramKind: { apiVersion: params.apiVersion, kind: params.kind } }),
-        matchConstraints: {
-          ...(rule.inNamespace === undefined
-            ? {}
-            : { namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": rule.inNamespace } } }),
-          resourceRules: [
-            {
-              apiGroups: [rule.apiGroup],
-              apiVersions: ["v1"],
-              operations: rule.operations,
-              resources: rule.resources,
-            },
-          ],
+  const manifests = given.flatMap(
+    ({ name, warns, allowsWhatFails, rule, params, conditions, variables, validations }) => [
+      {
+        apiVersion,
+        kind: "ValidatingAdmissionPolicy",
+        metadata: { name },
+        spec: {
+          failurePolicy: warns === true || allowsWhatFails === true ? "Ignore" : "Fail",
+          ...(params === undefined ? {} : { paramKind: { apiVersion: params.apiVersion, kind: params.kind } }),
+          matchConstraints: {
+            ...(rule.inNamespace === undefined
+              ? {}
+              : { namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": rule.inNamespace } } }),
+            resourceRules: [
+              {
+                apiGroups: [rule.apiGroup],
+                apiVersions: ["v1"],
+                operations: rule.operations,
+                resources: rule.resources,
+              },
+            ],
+          },
+          ...(conditions === undefined ? {} : { matchConditions: named(conditions) }),
+          ...(variables === undefined ? {} : { variables: named(variables) }),
+          validations: validations.map(withField),
         },
-        ...(conditions === undefined ? {} : { matchConditions: named(conditions) }),
-        ...(variables === undefined ? {} : { variables: named(variables) }),
-        validations: validations.map(withField),
       },
-    },
-    {
-      apiVersion,
-      kind: "ValidatingAdmissionPolicyBinding",
-      metadata: { name: `${name}-binding` },
-      spec: {
-        policyName: name,
-        validationActions: [warns === true ? "Warn" : "Deny"],
-        ...(params === undefined ? {} : { paramRef: referenceTo(params) }),
+      {
+        apiVersion,
+        kind: "ValidatingAdmissionPolicyBinding",
+        metadata: { name: `${name}-binding` },
+        spec: {
+          policyName: name,
+          validationActions: [warns === true ? "Warn" : "Deny"],
+          ...(params === undefined ? {} : { paramRef: referenceTo(params) }),
+        },
       },
-    },
-  ]);
+    ],
+  );
   return manifests as unknown as readonly KubeObject[];
 }

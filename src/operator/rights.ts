@@ -244,6 +244,8 @@ const controller: Rights = {
     rule("", ["configmaps"], ["list", "watch"], [objects.osImageConfigMap]),
     // The boot images of the release.
     rule("", ["configmaps"], ["list", "watch"], [objects.bootImages]),
+    // By which the API server refuses requests of former machines.
+    rule("", ["configmaps"], ["list", "watch", "create", "patch"], [objects.refusedCertificates]),
   ],
 };
 

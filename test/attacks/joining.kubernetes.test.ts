@@ -10,20 +10,23 @@ import {
   ProvisioningToken,
   kubernetes,
 } from "../../src/api/index.ts";
-import type { Resource } from "../../src/api/schema/object.ts";
-import { joinNamespace, labels, nodeIdentity, signers } from "../../src/api/names.ts";
+import type { KubeObject, Resource } from "../../src/api/schema/object.ts";
+import { joinNamespace, labels, namespace, nodeIdentity, objects, signers } from "../../src/api/names.ts";
 import { connect } from "../../src/cli/connect.ts";
 import { bindingController, placeController } from "../../src/controller/binding-controller.ts";
 import { joinController } from "../../src/controller/join-controller.ts";
+import { refusalController } from "../../src/controller/refusal-controller.ts";
 import { requestCertificate } from "../../src/kube/certificates.ts";
 import { runControllers } from "../../src/kube/controller.ts";
 import { createEventRecorder } from "../../src/kube/event-recorder.ts";
 import { type KubeClient, createKubeClient } from "../../src/kube/kube-client.ts";
+import { isForbidden } from "../../src/kube/kube-error.ts";
 import type { Connection } from "../../src/kube/kubeconfig.ts";
 import { httpsTransport } from "../../src/kube/node/https-transport.ts";
 import { memoryJournal } from "../../src/ports/journal.ts";
 import { silentLogger } from "../../src/ports/logger.ts";
 import { systemClock, systemFiles, systemProcesses, systemRandom } from "../../src/ports/node/index.ts";
+import { admissionPolicies } from "../../src/operator/admission-policies.ts";
 import { mintCredential } from "../../src/server/join-credential.ts";
 import { hasKubernetes } from "../support/kubernetes/control-plane.ts";
 import { joiningAccount, letWorkersJoin } from "../support/kubernetes/joining-account.ts";
@@ -37,6 +40,20 @@ const kinds: readonly (Resource & { crd(): unknown })[] = [
   NodeBinding,
   ProvisioningToken,
 ];
+const resourceOf = ({ kind }: KubeObject): Resource =>
+  kind === "ValidatingAdmissionPolicy"
+    ? kubernetes.ValidatingAdmissionPolicy
+    : kubernetes.ValidatingAdmissionPolicyBinding;
+const renewalsOfKubeadm = {
+  metadata: { name: "kubeadm:node-autoapprove-certificate-rotation" },
+  roleRef: {
+    apiGroup: "rbac.authorization.k8s.io",
+    kind: "ClusterRole",
+    name: "system:certificates.k8s.io:certificatesigningrequests:selfnodeclient",
+  },
+  subjects: [{ apiGroup: "rbac.authorization.k8s.io", kind: "Group", name: nodeIdentity.group }],
+} as const;
+
 /** Names of this file alone: other files use the same control plane. */
 const prefix = "attack-join";
 
@@ -142,13 +159,15 @@ describe.skipIf(!hasKubernetes)("a machine that joins, on a real control plane",
       { owner: prefix },
     );
     await letWorkersJoin(kube, prefix);
-    // Another test file may still be deleting it.
-    await untilSeen(
-      `${joinNamespace} is not being deleted`,
-      () => kube.get(kubernetes.Namespace, { name: joinNamespace }),
-      (found) => found?.metadata.deletionTimestamp === undefined,
-    );
-    await kube.apply(kubernetes.Namespace, { metadata: { name: joinNamespace } }, { owner: prefix });
+    for (const name of [joinNamespace, namespace]) {
+      // Another test file may still be deleting it.
+      await untilSeen(
+        `${name} is not being deleted`,
+        () => kube.get(kubernetes.Namespace, { name }),
+        (found) => found?.metadata.deletionTimestamp === undefined,
+      );
+      await kube.apply(kubernetes.Namespace, { metadata: { name } }, { owner: prefix });
+    }
     await kube.apply(
       kubernetes.ServiceAccount,
       { metadata: { name: joiningAccount, namespace: joinNamespace } },
@@ -156,7 +175,7 @@ describe.skipIf(!hasKubernetes)("a machine that joins, on a real control plane",
     );
     const ending = new AbortController();
     const running = runControllers(
-      [joinController(), bindingController(), placeController()],
+      [joinController(), bindingController(), placeController(), refusalController()],
       { ...ports, kube, events: createEventRecorder({ ...ports, kube, component: prefix }), coalesceMs: 5 },
       ending.signal,
     );
@@ -297,6 +316,69 @@ describe.skipIf(!hasKubernetes)("a machine that joins, on a real control plane",
       expect(await decided(`${prefix}-renewal`)).toMatchObject({ type: "Approved", reason: "NodeRenews" });
       await binding((one) => one?.spec.certificates?.length === 2);
     } finally {
+      await kube.delete(kubernetes.Node, { name: node });
+    }
+  });
+
+  test("a former machine gets no certificate, also where every node may renew its own [attacks-joining-6]", async () => {
+    const { kube } = admin;
+    const node = `${prefix}-w5`;
+    const binding = (is: (binding: NodeBinding | undefined) => boolean) =>
+      untilSeen("the binding", () => kube.get(NodeBinding, { name: node }), is);
+    const clientOf = async (name: string, key: string) => {
+      const issued = await seen(name, (one) => (one?.status?.certificate ?? "") !== "");
+      const certificate = Buffer.from(issued?.status?.certificate ?? "", "base64").toString();
+      return clientWith({ ...admin.connection, certificate, key });
+    };
+    const joins = async (name: string) => {
+      const { request, key } = await requestFor(node);
+      await ask(name, request, await serve({ node }));
+      const client = await clientOf(name, key);
+      await kube.create(kubernetes.Node, { apiVersion: "v1", kind: "Node", metadata: { name: node } });
+      await binding((one) => one?.spec.nodeUID !== undefined && (one.spec.certificates ?? []).length > 0);
+      return client;
+    };
+    let serial = 0;
+    /** Renewals of a machine until one ends as it is to end: the API server sees policies and lists a moment later. */
+    const untilRenewal = (who: KubeClient, outcome: "created" | "refused") =>
+      untilSeen(
+        `a renewal is ${outcome}`,
+        async () =>
+          ask(`${prefix}-again-${(serial += 1)}`, (await requestFor(node)).request, who).then(
+            () => "created" as const,
+            (error: unknown) => {
+              if (!isForbidden(error)) throw error;
+              return "refused" as const;
+            },
+          ),
+        (is) => is === outcome,
+      );
+    const policies = admissionPolicies(
+      { infrastructure: false, osImageStreams: false, internalReleaseImage: false },
+      { image: "suite", isolation: "userNamespace", defaultOptIn: false },
+    ).filter(({ metadata }) => metadata.name.startsWith("former-machines-of-nodes"));
+    try {
+      for (const object of policies) await kube.apply(resourceOf(object), object as never, { owner: prefix });
+      // As kubeadm init makes it: cmd/kubeadm/app/phases/bootstraptoken/node/tlsbootstrap.go (v1.34).
+      await kube.apply(kubernetes.ClusterRoleBinding, renewalsOfKubeadm as never, { owner: prefix });
+      const former = await joins(`${prefix}-former-5`);
+      await kube.delete(kubernetes.Node, { name: node });
+      await binding((one) => one?.spec.releasedAt !== undefined);
+      const holder = await joins(`${prefix}-holder-5`);
+      await binding((one) => (one?.spec.formerCertificates ?? []).length > 0);
+      await untilRenewal(former, "refused");
+      // Nobody but kube-controller-manager approves as it does.
+      const { request, key } = await requestFor(node);
+      await ask(`${prefix}-renewed-5`, request, holder);
+      const next = await clientOf(`${prefix}-renewed-5`, key);
+      await binding((one) => (one?.spec.certificates ?? []).length > 1);
+      expect(await untilRenewal(next, "created")).toBe("created");
+      await kube.patch(NodeBinding, { name: node }, { type: "merge", body: { spec: { revoked: true } } });
+      for (const machine of [former, holder, next]) await untilRenewal(machine, "refused");
+    } finally {
+      await kube.delete(kubernetes.ClusterRoleBinding, { name: renewalsOfKubeadm.metadata.name });
+      for (const object of policies.toReversed()) await kube.delete(resourceOf(object), { name: object.metadata.name });
+      await kube.delete(kubernetes.ConfigMap, { name: objects.refusedCertificates, namespace });
       await kube.delete(kubernetes.Node, { name: node });
     }
   });

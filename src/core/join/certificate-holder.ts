@@ -94,7 +94,7 @@ export function withCertificate(
 }
 
 /**
- * What a binding says with one certificate more of a machine that had the name before. Certificates that had ended when it was
+ * The change of a binding by one certificate more of a machine that had the name before. Certificates that had ended when it was
  * requested leave the list, and then the oldest.
  *
  * @param isSure whether its machine is known to be a former one; otherwise its end alone is noted.

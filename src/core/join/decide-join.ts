@@ -140,8 +140,8 @@ function bindsByHand(request: CertificateSigningRequest, { csr, binding, nodeCre
 
 /**
  * A certificate of a machine that has or had a name is recorded once: a binding lists the last ones, and a node that had many
- * would have the older ones recorded again and again. The request that holds it is removed after an hour. Whoever approved it,
- * the certificate that the request was sent with says whose it is: a former machine stays one.
+ * would have the older ones recorded again and again. The request that holds it is removed after an hour. By any
+ * approver, the certificate that the request was sent with says whose it is: a former machine stays one.
  */
 function decideRecord(
   { binding, lines }: JoinView,

@@ -1,0 +1,55 @@
+import { describe, expect, test } from "vitest";
+import type { NodeBinding } from "../../api/kinds/node-binding.ts";
+import { mostRefusedCharacters, refusedCertificates } from "./refused-certificates.ts";
+
+const now = Date.parse("2030-01-01T00:00:00Z");
+const [past, soon, later] = ["2029-12-31T23:59:59Z", "2030-01-02T00:00:00Z", "2030-06-01T00:00:00Z"] as const;
+const hex = (digit: string) => digit.repeat(64);
+const bindingOf = (name: string, spec: Partial<NodeBinding["spec"]>) =>
+  ({ metadata: { name }, spec: { pool: "worker", publicKey: hex("0"), expiresAt: later, ...spec } }) as NodeBinding;
+
+describe("requests of former machines that the API server refuses", () => {
+  test.for<{ title: string; spec: Partial<NodeBinding["spec"]>; is: ReturnType<typeof refusedCertificates> }>([
+    {
+      title: "none of a machine that has its name",
+      spec: { certificates: [hex("a")], releasedAt: past },
+      is: { entries: {}, until: undefined },
+    },
+    {
+      title: "all of a released name, until the last certificate for it has ended",
+      spec: { revoked: true, expiresAt: soon, formerExpiresAt: later },
+      is: { entries: { "node.w": later }, until: Date.parse(later) },
+    },
+    {
+      title: "those that come with a certificate of a former machine, until that has ended",
+      spec: {
+        formerCertificates: [
+          { sha256: hex("a"), expiresAt: past },
+          { sha256: hex("b"), expiresAt: later },
+          { sha256: hex("c"), expiresAt: soon },
+        ],
+      },
+      is: { entries: { [hex("b")]: later, [hex("c")]: soon }, until: Date.parse(soon) },
+    },
+    {
+      title: "none of a release whose certificates have ended",
+      spec: { revoked: true, expiresAt: past },
+      is: { entries: {}, until: undefined },
+    },
+  ])("$title [join-refused-certificates-1]", ({ spec, is }) => {
+    expect(refusedCertificates([bindingOf("w", spec)], now)).toEqual(is);
+  });
+
+  test("fit into one object, released names first and then what lasts longest [join-refused-certificates-2]", () => {
+    const all = Array.from({ length: 10_000 }, (_, index) =>
+      bindingOf(`w${index}`, {
+        formerCertificates: [{ sha256: String(index).padStart(64, "0"), expiresAt: index < 5 ? later : soon }],
+      }),
+    );
+    const { entries } = refusedCertificates([...all, bindingOf("x", { revoked: true })], now);
+    expect(Object.keys(entries)).toContain("node.x");
+    expect(Object.values(entries).filter((end) => end === later)).toHaveLength(6);
+    expect(JSON.stringify(entries).length).toBeLessThan(1.1 * mostRefusedCharacters);
+    expect(Object.keys(entries).length).toBeGreaterThan(4000);
+  });
+});
