@@ -476,6 +476,7 @@ describe("the operator", () => {
     expect(policies).toEqual([
       "custom-machine-config-pool-selector",
       "disruption-policy-without-file",
+      "former-machines-of-nodes",
       "image-build-jobs",
       "image-build-pods",
       "internalreleaseimage-without-effect",
