@@ -21,10 +21,10 @@ const user = (name: string, may: readonly ("pull" | "push" | "delete")[], passwo
   password: hashRandomPassword(password, systemRandom),
 });
 
-const pullSecret = { name: "pull-secret", namespace: "openshift-config" };
+const pullSecret = { name: "pull-secret", namespace };
 const pushSecret = { name: pushSecretName, namespace };
 const buildConfig = { name: objects.buildConfig, namespace };
-const authorities = { name: "image-registry-ca", namespace: "openshift-config-managed" };
+const authorities = { name: "image-registry-ca", namespace };
 
 /** A cluster with a registry, that was started once. */
 async function startedCluster() {
@@ -122,7 +122,7 @@ describe("credentials of the cluster's registry that a user changed", () => {
     const { start, write, read } = await startedCluster();
     await write(pullSecret, authOf({ ...elsewhere, ...row.auths }));
     const notices = await start();
-    expect(notices).toEqual([expect.stringContaining("Secret openshift-config/pull-secret was put back")]);
+    expect(notices).toEqual([expect.stringContaining(`Secret ${namespace}/pull-secret was put back`)]);
     expect(notices[0]).toContain(row.why);
     expect(notices[0]).not.toContain("wrong");
     expect(await read(pullSecret)).toEqual({ auths: { ...elsewhere, ...own } });
@@ -217,6 +217,6 @@ test("settings of builds that a user changed stay, and the registry's certificat
     expect(await dataOf(authorities)).toEqual({ [key]: `${other}${certificate}` });
   }
   await edit(kubernetes.ConfigMap, authorities, { data: { [key]: other } });
-  expect(await start()).toEqual([expect.stringContaining("openshift-config-managed/image-registry-ca was put back")]);
+  expect(await start()).toEqual([expect.stringContaining(`${namespace}/image-registry-ca was put back`)]);
   expect(await dataOf(authorities)).toEqual({ [key]: certificate });
 });

@@ -7,6 +7,7 @@ import { isConflict, isInvalid } from "../kube/kube-error.ts";
 import { readRegistrySecret } from "../os-builder/registry-secret.ts";
 import { credentialsFor, parseAuthFile, credentialScopeOf } from "../registry/auth-file.ts";
 import { type DeriveKey, passwordCheck, type RegistryRight } from "../standin/registry.ts";
+import { pullSecretKey } from "../core/render/pull-secret.ts";
 import { imageModeManifests, imageRepository, pushSecretName } from "./image-mode.ts";
 
 /** How the settings of the registry are applied to a cluster that may have them. */
@@ -107,7 +108,7 @@ async function problemOf(
   { registry: { host, users }, deriveKey }: Applying,
 ): Promise<string | undefined> {
   // Builds read the older form, too.
-  if (secret.metadata.namespace === "openshift-config" && secret.type !== "kubernetes.io/dockerconfigjson")
+  if (secret.metadata.name === pullSecretKey(false).name && secret.type !== "kubernetes.io/dockerconfigjson")
     return `it is of type ${secret.type ?? "Opaque"}`;
   const reading = readRegistrySecret(secret);
   if (reading.verdict === "refused") return reading.problem;

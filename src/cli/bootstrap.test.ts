@@ -95,6 +95,7 @@ const settings = {
     rootCAData: "",
     cloudProviderCAData: null,
     additionalTrustBundle: btoa("-- a bundle --\n"),
+    pullSecret: { kind: "Secret", namespace: "openshift-config", name: "pull-secret" },
     images: {},
     baseOSContainerImage: "os@sha256:0",
     releaseImage: "r",

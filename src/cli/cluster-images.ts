@@ -4,6 +4,7 @@ import type { ClusterObjects } from "../core/preview/plan-cluster.ts";
 import { textOfBase64 } from "../core/render/base-configs.ts";
 import { fileText } from "../core/render/config-file.ts";
 import { mostStoredTextBytes } from "../ignition/held-contents.ts";
+import { isOpenShiftBy } from "../core/render/openshift-inputs.ts";
 import { pullSecretKey } from "../core/render/pull-secret.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
 import { isForbidden } from "../kube/kube-error.ts";
@@ -26,7 +27,7 @@ export async function clusterImages(
 ): Promise<ClusterImages> {
   const { trust, certificates, proxy, nodeAuth } = registryAccessOf(controllerConfig?.spec);
   const worker = pools.find(({ metadata }) => metadata.name === "worker")?.spec.configuration?.name;
-  const pull = mergedAuth([await pullSecret(kube), nodeAuth]);
+  const pull = mergedAuth([await pullSecret(kube, isOpenShiftBy(controllerConfig)), nodeAuth]);
   const registries = fileText(
     machineConfigs.find(({ metadata }) => metadata.name === worker),
     "/etc/containers/registries.conf",
@@ -51,9 +52,9 @@ export async function clusterImages(
 }
 
 /** Text of the cluster's auth file; `undefined`: there is none, or this user may not read it. */
-async function pullSecret(kube: KubeClient): Promise<string | undefined> {
+async function pullSecret(kube: KubeClient, onOpenShift: boolean): Promise<string | undefined> {
   try {
-    const encoded = (await kube.get(kubernetes.Secret, pullSecretKey))?.data?.[".dockerconfigjson"];
+    const encoded = (await kube.get(kubernetes.Secret, pullSecretKey(onOpenShift)))?.data?.[".dockerconfigjson"];
     return encoded === undefined ? undefined : textOfBase64(encoded);
   } catch (error) {
     if (isForbidden(error)) return undefined;

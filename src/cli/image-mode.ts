@@ -6,6 +6,7 @@ import type { KubeObject } from "../api/schema/object.ts";
 import type { ClusterRegistry } from "../standin/cluster.ts";
 import type { Layout } from "../standin/index.ts";
 import { buildConfigKeys } from "../core/build/build-settings.ts";
+import { pullSecretKey } from "../core/render/pull-secret.ts";
 import { packedStockOs, stockOsRepository } from "../standin/stock-os.ts";
 import { systemClock, systemRandom } from "../ports/node/index.ts";
 import { parseAuthFile } from "../registry/auth-file.ts";
@@ -38,11 +39,9 @@ const credentials = (inNamespace: string, name: string, auth: string): KubeObjec
  * opt in: machines pull with the cluster's pull secret, builds push with one of their own.
  */
 export function imageModeManifests({ host, authority, pushAuth, pullAuth }: ClusterRegistry): readonly KubeObject[] {
-  const folder = (name: string): KubeObject => ({ apiVersion: "v1", kind: "Namespace", metadata: { name } });
+  const { namespace: ofPullSecret, name: ownName } = pullSecretKey(false);
   return [
-    folder("openshift-config"),
-    folder("openshift-config-managed"),
-    credentials("openshift-config", "pull-secret", pullAuth),
+    credentials(ofPullSecret, ownName, pullAuth),
     credentials(namespace, pushSecretName, pushAuth),
     credentials(namespace, pullSecretName, pullAuth),
     {
@@ -59,7 +58,7 @@ export function imageModeManifests({ host, authority, pushAuth, pullAuth }: Clus
     {
       apiVersion: "v1",
       kind: "ConfigMap",
-      metadata: { name: "image-registry-ca", namespace: "openshift-config-managed" },
+      metadata: { name: "image-registry-ca", namespace },
       data: { [host.replace(":", "..")]: authority },
     } as KubeObject,
   ];

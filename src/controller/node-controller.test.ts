@@ -1,3 +1,4 @@
+import { mirrorAnnotation } from "../core/pool/mirror-pods.ts";
 import { describe, expect, test, vi } from "vitest";
 import { type Harness, updatedPool } from "../../test/support/control-plane-harness.ts";
 import { type Pod, kubernetes } from "../api/foreign/kubernetes.ts";
@@ -22,7 +23,15 @@ async function pod(
     labels: podLabels,
     on,
     ready,
-  }: { name: string; inNamespace: string; labels: Readonly<Record<string, string>>; on: string; ready: boolean },
+    isStatic = false,
+  }: {
+    name: string;
+    inNamespace: string;
+    labels: Readonly<Record<string, string>>;
+    on: string;
+    ready: boolean;
+    isStatic?: boolean;
+  },
 ): Promise<void> {
   await harness.act(async () => {
     if ((await harness.kube.get(kubernetes.Namespace, { name: inNamespace })) === undefined)
@@ -34,12 +43,23 @@ async function pod(
     await harness.kube.create(kubernetes.Pod, {
       apiVersion: "v1",
       kind: "Pod",
-      metadata: { name, namespace: inNamespace, labels: podLabels },
+      metadata: {
+        name,
+        namespace: inNamespace,
+        labels: podLabels,
+        ...(isStatic ? mirrorOf((await harness.kube.get(kubernetes.Node, { name: on }))?.metadata.uid ?? "", on) : {}),
+      },
       spec: { nodeName: on, containers: [{ name: "c", image: "x" }] },
     } as unknown as Pod);
   });
   await judge(harness, name, inNamespace, ready);
 }
+
+/** What a kubelet gives the mirror of a static pod. */
+const mirrorOf = (uid: string, node: string) => ({
+  annotations: { [mirrorAnnotation]: "hash" },
+  ownerReferences: [{ apiVersion: "v1", kind: "Node", name: node, uid, controller: true }],
+});
 
 async function judge(harness: Harness, name: string, inNamespace: string, ready: boolean): Promise<void> {
   const lastTransitionTime = `${new Date(harness.kernel.clock.now()).toISOString().slice(0, 19)}Z`;
@@ -136,6 +156,7 @@ describe("the order of targets", () => {
 
   test("a control-plane machine waits while another machine's etcd member is not ready [node-controller-7]", async () => {
     const { harness } = await updatedPool([]);
+    await harness.act(() => harness.ofOpenShift());
     const first = await masters(harness, ["m0", "m1"]);
     for (const name of ["m0", "m1"])
       await pod(harness, {
@@ -144,6 +165,7 @@ describe("the order of targets", () => {
         labels: { app: "etcd" },
         on: name,
         ready: true,
+        isStatic: true,
       });
     await judge(harness, "etcd-m1", "openshift-etcd", false);
     await harness.pass(1000);
@@ -178,8 +200,34 @@ describe("the order of targets", () => {
     expect(await chosen(harness, "master", first)).toEqual(["m0"]);
   });
 
+  test.for([
+    { title: "a cluster that is not OpenShift's, whatever they look like", onOpenShift: false, isStatic: true },
+    { title: "OpenShift, where they are no static pods", onOpenShift: true, isStatic: false },
+  ])(
+    "pods in openshift-etcd hold back no control-plane machine of $title [node-controller-15]",
+    async ({ onOpenShift, isStatic }) => {
+      const { harness } = await updatedPool([]);
+      if (onOpenShift) await harness.act(() => harness.ofOpenShift());
+      const first = await masters(harness, ["m0", "m1"]);
+      for (const on of ["m0", "m1"])
+        await pod(harness, {
+          name: `x-${on}`,
+          inNamespace: "openshift-etcd",
+          labels: { app: "etcd" },
+          on,
+          ready: false,
+          isStatic,
+        });
+      await harness.pass(1000);
+      await change(harness, { "/etc/b": "1" }, "master");
+      await harness.pass(3000);
+      expect(await chosen(harness, "master", first)).toEqual(["m0"]);
+    },
+  );
+
   test("a control-plane machine waits while the etcd member of an arbiter is not ready [node-controller-14]", async () => {
     const { harness } = await updatedPool([]);
+    await harness.act(() => harness.ofOpenShift());
     const first = await masters(harness, ["m0"]);
     await harness.act(() => harness.node("a0", "arbiter"));
     await pod(harness, {
@@ -188,6 +236,7 @@ describe("the order of targets", () => {
       labels: { app: "etcd" },
       on: "a0",
       ready: false,
+      isStatic: true,
     });
     await harness.pass(1000);
     await change(harness, { "/etc/b": "1" }, "master");

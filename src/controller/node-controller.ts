@@ -11,11 +11,19 @@ import { OSImageStream } from "../api/kinds/os-image-stream.ts";
 import { namespace, objects } from "../api/names.ts";
 import { selectorProblem } from "../core/config/pool-selector.ts";
 import { openshift } from "../api/foreign/openshift.ts";
-import { type Facts, rolloutPolicy, etcdMembers, operatorNodeOf, poolFacts } from "../core/pool/pool-queries.ts";
+import {
+  type Facts,
+  etcdMembers,
+  etcdPods,
+  operatorNodeOf,
+  poolFacts,
+  rolloutPolicy,
+} from "../core/pool/pool-queries.ts";
 import { buildSettings } from "../core/build/build-settings.ts";
 import { certificateExpiries } from "../core/render/controller-config-of.ts";
 import type { PoolFacts } from "../core/pool/pool-progress.ts";
 import { poolStatusInputs } from "../core/pool/pool-status.ts";
+import { isOpenShiftBy } from "../core/render/openshift-inputs.ts";
 import { streamOfRendered } from "../core/render/os-streams.ts";
 import { storageOverridesOf } from "../core/render/render-for-pool.ts";
 import {
@@ -47,11 +55,6 @@ export const daemonPods: Selection = { namespace, labelSelector: `k8s-app=${obje
 /** ConfigMap with the settings of all pools that boot images. */
 const buildConfig: Selection = { namespace, fieldSelector: `metadata.name=${objects.buildConfig}` };
 export const operatorPods: Selection = { namespace, labelSelector: `k8s-app=${objects.operator}` };
-/** Pods of etcd on OpenShift, and on clusters that kubeadm made. */
-export const etcdPods: readonly Selection[] = [
-  { namespace: "openshift-etcd", labelSelector: "app=etcd" },
-  { namespace: "kube-system", labelSelector: "component=etcd" },
-];
 
 /**
  * Assigns targets to the machines of a pool, as many at a time as the pool allows (`choose-targets.ts`), marks its
@@ -237,7 +240,7 @@ function watchesOfPods(memory: NodeMemory): readonly Watch[] {
         selection,
         keep: trimReadiness,
         concerns: ({ before, after }) =>
-          equalValues(etcdMembers([before ?? []].flat()), etcdMembers([after ?? []].flat()))
+          equalValues(etcdMembers([before ?? []].flat(), true), etcdMembers([after ?? []].flat(), true))
             ? []
             : memory.controlPlanePools(),
       }),
@@ -258,7 +261,10 @@ function watchesOfSettings(memory: NodeMemory): readonly Watch[] {
     watching({
       resource: ControllerConfig,
       concerns: ({ before, after }) =>
-        equalValues(certificateExpiries(before), certificateExpiries(after)) ? [] : allPools(),
+        equalValues(certificateExpiries(before), certificateExpiries(after)) &&
+        isOpenShiftBy(before) === isOpenShiftBy(after)
+          ? []
+          : allPools(),
     }),
     watching({
       resource: MachineOSConfig,
@@ -303,7 +309,10 @@ function factsIn(caches: Caches, memory: NodeMemory): Facts {
     members: memory.cluster,
     machineConfig: (name) => caches.of(MachineConfig).get(name),
     storageOverrides: storageOverridesOf(caches.of(MachineConfiguration).get(objects.machineConfiguration)),
-    etcd: etcdMembers(etcdPods.flatMap((selection) => caches.of(kubernetes.Pod, selection).list())),
+    etcd: etcdMembers(
+      etcdPods.flatMap((selection) => caches.of(kubernetes.Pod, selection).list()),
+      isOpenShiftBy(caches.of(ControllerConfig).get(objects.controllerConfig)),
+    ),
     operatorNode: operatorNodeOf(caches.of(kubernetes.Pod, operatorPods).list()),
   };
 }

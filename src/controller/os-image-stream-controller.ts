@@ -1,6 +1,7 @@
 import { McoError } from "../api/errors.ts";
 import { type ConfigMap, kubernetes } from "../api/foreign/kubernetes.ts";
 import { openshift } from "../api/foreign/openshift.ts";
+import { isOpenShiftBy } from "../core/render/openshift-inputs.ts";
 import { pullSecretKey } from "../core/render/pull-secret.ts";
 import { ControllerConfig } from "../api/kinds/controller-config.ts";
 import { MachineConfig } from "../api/kinds/machine-config.ts";
@@ -132,9 +133,9 @@ function observe(caches: Caches): StreamInputs | undefined {
 
 /** Registries as machines reach them: the cluster's pull secret, authorities, proxy and mirrors. */
 async function openImages(open: OpenStreamImages, { caches, kube, signal }: Context): Promise<Images> {
-  const spec = caches.of(ControllerConfig).get(objects.controllerConfig)?.spec;
-  const { trust, certificates, proxy, nodeAuth } = registryAccessOf(spec);
-  const secret = await kube.get(kubernetes.Secret, pullSecretKey, { signal });
+  const config = caches.of(ControllerConfig).get(objects.controllerConfig);
+  const { trust, certificates, proxy, nodeAuth } = registryAccessOf(config?.spec);
+  const secret = await kube.get(kubernetes.Secret, pullSecretKey(isOpenShiftBy(config)), { signal });
   const encoded = secret?.data?.[".dockerconfigjson"];
   const worker = caches.of(MachineConfigPool).get("worker")?.spec.configuration?.name ?? "";
   const registries = fileText(

@@ -1,4 +1,5 @@
 import { type Node, kubernetes } from "../api/foreign/kubernetes.ts";
+import { ControllerConfig } from "../api/kinds/controller-config.ts";
 import { MachineConfig } from "../api/kinds/machine-config.ts";
 import { MachineConfigNode } from "../api/kinds/machine-config-node.ts";
 import { MachineOSBuild } from "../api/kinds/machine-os-build.ts";
@@ -6,7 +7,7 @@ import { MachineOSConfig } from "../api/kinds/machine-os-config.ts";
 import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { MachineConfiguration } from "../api/kinds/machine-configuration.ts";
 import { annotations, namespace, objects } from "../api/names.ts";
-import { factsOf } from "../core/pool/pool-queries.ts";
+import { etcdPods, factsOf } from "../core/pool/pool-queries.ts";
 import {
   type MetricFacts,
   type MetricFamily,
@@ -35,7 +36,7 @@ import { parseDrainRequest } from "../core/machine/drain-requests.ts";
 import { drainController } from "./drain-controller.ts";
 import { joinController } from "./join-controller.ts";
 import { metricsHandler } from "../kube/metrics-handler.ts";
-import { daemonPods, etcdPods, nodeController, operatorPods } from "./node-controller.ts";
+import { daemonPods, nodeController, operatorPods } from "./node-controller.ts";
 import { reportingFailures } from "./report-failing.ts";
 import { credentialsController } from "./settings/credentials-controller.ts";
 import { refusalController } from "./refusal-controller.ts";
@@ -117,6 +118,7 @@ function metricFacts(caches: Caches, now: number): MetricFacts {
     machineOSBuilds: caches.of(MachineOSBuild).list(),
     daemonPods: pods(daemonPods),
     etcdPods: pods(...etcdPods),
+    controllerConfig: caches.of(ControllerConfig).get(objects.controllerConfig),
     operatorPods: pods(operatorPods),
   };
   return {

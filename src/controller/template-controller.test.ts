@@ -7,9 +7,10 @@ import { controllerConfigConditions, objects } from "../api/names.ts";
 import { conditionOf } from "../api/schema/object.ts";
 import { kubeletPullSecretPath } from "../core/render/base-configs.ts";
 import { fileText } from "../core/render/config-file.ts";
-import { pullSecretKey } from "../core/render/pull-secret.ts";
+import { pullSecretKey as pullSecretKeyOn } from "../core/render/pull-secret.ts";
 import { mostTextCharacters } from "../ignition/held-contents.ts";
 
+const pullSecretKey = pullSecretKeyOn(true);
 const type = "kubernetes.io/dockerconfigjson";
 const good = { auths: { "r.example": { auth: "dTpw" } } };
 
@@ -23,6 +24,7 @@ class PullSecret {
   static async make(text?: string): Promise<PullSecret> {
     const made = new PullSecret((await updatedPool(["w0"])).harness);
     const metadata = { name: pullSecretKey.namespace };
+    await made.harness.act(() => made.harness.ofOpenShift());
     await made.harness.act(() =>
       made.harness.kube.create(kubernetes.Namespace, { apiVersion: "v1", kind: "Namespace", metadata }),
     );
@@ -76,6 +78,39 @@ describe("the pull secret of a cluster", () => {
     await secret.put(JSON.stringify(more));
     expect(await secret.onMachines()).toBe(JSON.stringify(more));
     expect(await secret.condition("inputRefused")).toBe("undefined: undefined");
+  });
+
+  test("is read from the suite's namespace on clusters that are not OpenShift's, whose other namespaces are anybody's [controller-template-5]", async () => {
+    const { harness } = await updatedPool(["w0"]);
+    const put = (key: typeof pullSecretKey, text: string) =>
+      harness.act(() =>
+        harness.kube.create(kubernetes.Secret, {
+          apiVersion: "v1",
+          kind: "Secret",
+          metadata: key,
+          type,
+          data: { ".dockerconfigjson": btoa(text) },
+        }),
+      );
+    const onMachines = async () =>
+      fileText(
+        await harness.act(() => harness.kube.get(MachineConfig, { name: "00-worker" })),
+        kubeletPullSecretPath,
+        mostTextCharacters,
+      );
+    await harness.act(() =>
+      harness.kube.create(kubernetes.Namespace, {
+        apiVersion: "v1",
+        kind: "Namespace",
+        metadata: { name: pullSecretKey.namespace },
+      }),
+    );
+    await put(pullSecretKey, JSON.stringify({ auths: { "tenant.example": { auth: "dTpw" } } }));
+    await harness.pass(3000);
+    expect(await onMachines()).toBeUndefined();
+    await put(pullSecretKeyOn(false), JSON.stringify(good));
+    await harness.pass(3000);
+    expect(await onMachines()).toBe(JSON.stringify(good));
   });
 
   test.for(['{"auths":null}', '{"r.example":{"auth":"dTpw"}}', '{"auths":[]}'])(

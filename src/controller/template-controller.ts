@@ -3,7 +3,8 @@ import { kubernetes } from "../api/foreign/kubernetes.ts";
 import { MachineConfig } from "../api/kinds/machine-config.ts";
 import { fieldManagers } from "../api/names.ts";
 import { baseConfigs, kubeadmKubeletPath, kubeletPullSecretPath } from "../core/render/base-configs.ts";
-import { pullSecretKey, pullSecretOf, pullSecretSelection } from "../core/render/pull-secret.ts";
+import { isOpenShiftBy } from "../core/render/openshift-inputs.ts";
+import { pullSecretKey, pullSecretOf, pullSecretSelection, pullSecretSelections } from "../core/render/pull-secret.ts";
 import { isCurrent } from "../core/render/generated-config.ts";
 import { type TemplateProgress, templateStatus } from "../core/render/controller-config-of.ts";
 import { wholeFileText } from "../core/render/config-file.ts";
@@ -37,15 +38,17 @@ export function templateController(options: TemplateOptions): Controller {
             ? []
             : [key],
       }),
-      watching({
-        resource: kubernetes.Secret,
-        selection: pullSecretSelection,
-        concerns: (_change, caches) =>
-          caches
-            .of(ControllerConfig)
-            .list()
-            .map(({ metadata }) => metadata.name),
-      }),
+      ...pullSecretSelections.map((selection) =>
+        watching({
+          resource: kubernetes.Secret,
+          selection,
+          concerns: (_change, caches) =>
+            caches
+              .of(ControllerConfig)
+              .list()
+              .map(({ metadata }) => metadata.name),
+        }),
+      ),
       watching({
         resource: MachineConfig,
         keep: trimMachineConfig,
@@ -67,7 +70,8 @@ export function templateController(options: TemplateOptions): Controller {
         // A ConfigMap that is gone makes no other cluster of it.
         const kubeadmKubelet = kubeadm?.data?.["kubelet"] ?? before;
         // Machines of kubeadm get no pull secret.
-        const secret: JudgedPullSecret = kubeadmKubelet === undefined ? judgePullSecret(context) : { text: undefined };
+        const secret: JudgedPullSecret =
+          kubeadmKubelet === undefined ? judgePullSecret(config, context) : { text: undefined };
         const wanted = baseConfigs({
           kubeadmKubelet,
           controllerConfig: config,
@@ -98,12 +102,13 @@ interface JudgedPullSecret {
 }
 
 /** The pull secret of machines. One that is unusable or gone takes no credentials from them. */
-function judgePullSecret({ caches }: Context): JudgedPullSecret {
-  const judged = pullSecretOf(caches.of(kubernetes.Secret, pullSecretSelection).list()[0]);
+function judgePullSecret(config: ControllerConfig, { caches }: Context): JudgedPullSecret {
+  const onOpenShift = isOpenShiftBy(config);
+  const judged = pullSecretOf(caches.of(kubernetes.Secret, pullSecretSelection(onOpenShift)).list()[0]);
   if (judged.verdict === "read") return { text: judged.text };
   const kept = wholeFileText(caches.of(MachineConfig).get("00-worker"), kubeletPullSecretPath);
   if (judged.verdict === "absent" && kept === undefined) return { text: undefined };
-  const { namespace, name } = pullSecretKey;
+  const { namespace, name } = pullSecretKey(onOpenShift);
   const what = judged.verdict === "absent" ? "is gone" : `is not used: ${judged.problem}`;
   const stays = kept === undefined ? "machines get none" : "machines keep the one that they have";
   return { text: kept, problem: `the Secret ${namespace}/${name} ${what}; ${stays} until it is fixed` };

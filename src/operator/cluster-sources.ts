@@ -15,12 +15,20 @@ import { textOfBase64 } from "../core/render/base-configs.ts";
 import {
   type ClusterSources,
   type SourceKind,
+  inputMapsOf,
   mergedRegistryCa,
+  placesElsewhere,
   sourceMaps,
 } from "../core/render/controller-config-of.ts";
 import type { MachineApi } from "../core/operator/boot-image-managers.ts";
 import { isAddress } from "../core/join/canonical-host.ts";
-import { pullSecretSelection } from "../core/render/pull-secret.ts";
+import {
+  type ClusterIdentity,
+  inputNamespace,
+  isOpenShift,
+  openshiftNamespaces,
+} from "../core/render/openshift-inputs.ts";
+import { pullSecretKey, pullSecretSelection } from "../core/render/pull-secret.ts";
 import type { TlsSecurityProfile } from "../core/certificates/tls-profile.ts";
 import { type MergedPullSecret, mergedPullSecret } from "../core/build/internal-pull-secret.ts";
 import { equalValues } from "../ignition/canonical.ts";
@@ -29,7 +37,7 @@ import type { GuardNeeds } from "./admission-guard.ts";
 
 /** There is one object of each, and its name is the same everywhere. */
 const one = "cluster";
-const sources: Readonly<Record<SourceKind, Resource>> = {
+const sources: Readonly<Record<Exclude<SourceKind, "ClusterVersion">, Resource>> = {
   Infrastructure: openshift.Infrastructure,
   Network: openshift.Network,
   DNS: openshift.Dns,
@@ -48,7 +56,6 @@ const dnsService = { namespace: "kube-system", fieldSelector: "metadata.name=kub
  * one machine alone has none.
  */
 const apiServerEndpoints = { namespace: "default", fieldSelector: "metadata.name=kubernetes" } as const;
-const pullSecret = pullSecretSelection;
 const puller = { namespace, fieldSelector: `metadata.name=${objects.puller}` } as const;
 /** Accounts that machines which join ask for their certificates as. */
 export const nodeBootstrappers = { namespace: joinNamespace, labelSelector: labels.nodeBootstrapper } as const;
@@ -59,9 +66,9 @@ export const nodeBootstrappers = { namespace: joinNamespace, labelSelector: labe
 const clusterInfoKey = { namespace: "kube-public", name: "cluster-info" } as const;
 /** Other namespaces with ConfigMaps that are read. In the first, administrators choose the names. */
 const mapNamespaces = [
-  "openshift-config",
-  mergedRegistryCa.namespace,
-  "openshift-kube-apiserver-operator",
+  openshiftNamespaces.config,
+  openshiftNamespaces.managed,
+  openshiftNamespaces.apiServerOperator,
   "kube-system",
   clusterInfoKey.namespace,
 ] as const;
@@ -140,7 +147,8 @@ export function sourceWatches(everything: () => readonly string[]): readonly Wat
       concerns: ({ before, after }) =>
         equalValues(before?.endpoints ?? [], after?.endpoints ?? []) ? [] : everything(),
     }),
-    watching({ resource: kubernetes.Secret, selection: pullSecret, concerns: everything }),
+    // Where the cluster is not OpenShift's, it is one of the suite's own Secrets.
+    watching({ resource: kubernetes.Secret, selection: pullSecretSelection(true), concerns: everything }),
     watching({ resource: kubernetes.ServiceAccount, selection: puller, concerns: everything }),
     watching({
       resource: kubernetes.ServiceAccount,
@@ -179,15 +187,49 @@ export function observeMachineApi(context: Context): MachineApi {
 export const ownMap = (name: string, { caches }: Context): ConfigMap | undefined =>
   caches.of(kubernetes.ConfigMap, ours).get(`${namespace}/${name}`);
 
+/** The objects that say whose the cluster is. */
+const observeIdentity = ({ caches }: Context): ClusterIdentity => ({
+  infrastructure: caches.of(openshift.Infrastructure).get(one),
+  clusterVersion: caches.of(openshift.ClusterVersion).get("version"),
+});
+
+/**
+ * Inputs that lie in namespaces of OpenShift's, on a cluster that is not OpenShift's: a sentence for each, with the place
+ * where it would count.
+ */
+export function observeMisplaced(context: Context): readonly string[] {
+  if (isOpenShift(observeIdentity(context))) return [];
+  const { caches } = context;
+  const found = [...placesElsewhere].flatMap(([map, elsewhere]) => {
+    const [where = ""] = map.split("/");
+    const isThere = caches.of(kubernetes.ConfigMap, { namespace: where }).get(map) !== undefined;
+    return isThere ? [misplaced(`ConfigMap ${map}`, elsewhere)] : [];
+  });
+  const secret = pullSecretKey(true);
+  return caches.of(kubernetes.Secret, pullSecretSelection(true)).size === 0
+    ? found
+    : [...found, misplaced(`Secret ${keyOf({ metadata: secret })}`, keyOf({ metadata: pullSecretKey(false) }))];
+}
+
+const misplaced = (what: string, elsewhere: string): string =>
+  `${what} is not read, because only OpenShift keeps its namespace${elsewhere === "" ? "" : `: on this cluster ${elsewhere} is read in its place`}`;
+
 /**
  * Where the union of the registries' certificates is published, as it is there; `"nowhere"` on clusters that have no
  * such place.
  */
-export function publishedRegistryCa({ caches }: Context): ConfigMap | "absent" | "nowhere" {
-  const cache = caches.of(kubernetes.ConfigMap, { namespace: mergedRegistryCa.namespace });
+export function publishedRegistryCa(context: Context): ConfigMap | "absent" | "nowhere" {
+  const cache = context.caches.of(kubernetes.ConfigMap, { namespace: mergedRegistryCa.namespace });
   // Every namespace has ConfigMaps: that of the cluster's root certificate at the least.
-  return cache.size === 0 ? "nowhere" : (cache.get(keyOf({ metadata: mergedRegistryCa })) ?? "absent");
+  if (cache.size === 0 || !isOpenShift(observeIdentity(context))) return "nowhere";
+  return cache.get(keyOf({ metadata: mergedRegistryCa })) ?? "absent";
 }
+
+/** The Secret with which machines of a subscription get packages, by its place on the cluster. */
+export const entitlementKeyOf = (context: Context) => ({
+  namespace: inputNamespace(openshiftNamespaces.managed, isOpenShift(observeIdentity(context))),
+  name: "etc-pki-entitlement",
+});
 
 /** Reads all inputs of ControllerConfig. */
 export async function observeSources(
@@ -197,6 +239,7 @@ export async function observeSources(
   const definitions = caches.of(kubernetes.CustomResourceDefinition);
   const kinds = new Set<SourceKind>();
   const found = new Map<SourceKind, KubeObject>();
+  if (isDefined(context, openshift.ClusterVersion)) kinds.add("ClusterVersion");
   for (const [kind, resource] of Object.entries(sources) as [SourceKind, Resource][]) {
     const cached = caches.of(resource).get(one);
     if (cached === undefined && definitions.get(`${resource.plural}.${configGroup}`) === undefined) continue;
@@ -212,6 +255,7 @@ export async function observeSources(
   return {
     kinds,
     infrastructure: found.get("Infrastructure"),
+    clusterVersion: observeIdentity(context).clusterVersion,
     network: found.get("Network"),
     dns: found.get("DNS"),
     proxy: found.get("Proxy"),
@@ -260,10 +304,11 @@ export const observeApiServerAddresses = ({ caches }: Context): readonly string[
   ].slice(0, mostApiServers);
 
 /** PEM of the authorities behind the API server's serving certificate; `undefined` if none are published. */
-export const observeServerProof = ({ caches }: Context): string | undefined =>
-  caches.of(kubernetes.ConfigMap, { namespace: mergedRegistryCa.namespace }).get(sourceMaps.serverProof)?.data?.[
-    "ca-bundle.crt"
-  ];
+export function observeServerProof(context: Context): string | undefined {
+  const { serverProof } = inputMapsOf(observeIdentity(context));
+  const [where = ""] = serverProof.split("/");
+  return context.caches.of(kubernetes.ConfigMap, { namespace: where }).get(serverProof)?.data?.["ca-bundle.crt"];
+}
 
 /** What admission policies need to make sense. */
 export function observeGuardNeeds({ caches }: Context): GuardNeeds {
@@ -279,8 +324,11 @@ export function observeGuardNeeds({ caches }: Context): GuardNeeds {
 }
 
 /** The cluster's own pull secret, where it has one. */
-export const clusterPullSecretOf = ({ caches }: Context): Secret | undefined =>
-  caches.of(kubernetes.Secret, pullSecret).list()[0];
+export function clusterPullSecretOf(context: Context): Secret | undefined {
+  const onOpenShift = isOpenShift(observeIdentity(context));
+  const selection = onOpenShift ? pullSecretSelection(true) : ours;
+  return context.caches.of(kubernetes.Secret, selection).get(keyOf({ metadata: pullSecretKey(onOpenShift) }));
+}
 
 /** Credentials for the cluster's own registry, where it has one. */
 export function observePullSecret(context: Context, baseDomain: string | undefined): MergedPullSecret {

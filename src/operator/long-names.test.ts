@@ -35,7 +35,6 @@ test("a pool of the longest name keeps no other pool from its joining account [a
 test("a MachineOSConfig of the longest name keeps no build from its credentials [attack-operator-names-2]", async () => {
   const { kube } = await startOperator();
   await installed(kube);
-  const managed = "openshift-config-managed";
   const secret = (name: string, where: string, type: string, key: string) =>
     kube.create(kubernetes.Secret, {
       apiVersion: "v1",
@@ -44,8 +43,7 @@ test("a MachineOSConfig of the longest name keeps no build from its credentials 
       type,
       data: { [key]: btoa("{}") },
     });
-  await kube.create(kubernetes.Namespace, { apiVersion: "v1", kind: "Namespace", metadata: { name: managed } });
-  await secret("etc-pki-entitlement", managed, "Opaque", "entitlement.pem");
+  await secret("etc-pki-entitlement", namespace, "Opaque", "entitlement.pem");
   await secret("push", namespace, "kubernetes.io/dockerconfigjson", ".dockerconfigjson");
   await until(kube, MachineConfigPool, { name: "worker" }, () => true);
   for (const name of [longest, "worker"])

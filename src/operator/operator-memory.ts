@@ -28,6 +28,8 @@ export interface OperatorMemory {
   changingAuthorities: Changing | undefined;
   /** This pass hands other authorities to machines than they had. */
   isHandingOver: boolean;
+  /** Inputs that were last reported as lying where none is read. */
+  misplaced: string;
   /** Since when the builder is deployed though no pool boots images (monotonic). */
   builderUnwantedSince: number | undefined;
   /** The copies of Secrets for builds as they were last made, and when (monotonic). */
@@ -59,6 +61,7 @@ export const operatorMemory = (): OperatorMemory => ({
   journals: { known: new Set(), wanted: new Set(), listedAt: undefined },
   changingAuthorities: undefined,
   isHandingOver: false,
+  misplaced: "",
   builderUnwantedSince: undefined,
   credentials: undefined,
   rightsCurrentSince: undefined,

@@ -278,16 +278,11 @@ describe("the operator", () => {
   test("the API server's authorities are handed on at once the first time, and later once they have stayed the same for a while [operator-9]", async () => {
     const { kube } = await start();
     await installed(kube);
-    await kube.create(kubernetes.Namespace, {
-      apiVersion: "v1",
-      kind: "Namespace",
-      metadata: { name: "openshift-config-managed" },
-    });
     const publish = (bundle: string) =>
       kube.apply(
         kubernetes.ConfigMap,
         {
-          metadata: { name: "kube-apiserver-server-ca", namespace: "openshift-config-managed" },
+          metadata: { name: "kube-apiserver-server-ca", namespace },
           data: { "ca-bundle.crt": bundle },
         },
         { owner: "test" },

@@ -243,7 +243,7 @@ class Pool {
 }
 
 const daemons = { namespace, labels: { "k8s-app": objects.daemon } };
-const etcd = { namespace: "openshift-etcd", labels: { app: "etcd" } };
+const etcd = { namespace: "kube-system", labels: { component: "etcd" } };
 const cordon = (is: boolean) => ({ spec: { unschedulable: is ? true : null } });
 const canary = (count: string) => ({ metadata: { annotations: { [annotations.rolloutCanary]: count } } });
 /** What a daemon reports while it carries an update out. */

@@ -1,4 +1,5 @@
 import { ControllerConfig } from "../../src/api/kinds/controller-config.ts";
+import { pullSecretKey } from "../../src/core/render/pull-secret.ts";
 import { type Node, kubernetes } from "../../src/api/foreign/kubernetes.ts";
 import { MachineConfig } from "../../src/api/kinds/machine-config.ts";
 import { MachineConfigNode } from "../../src/api/kinds/machine-config-node.ts";
@@ -53,6 +54,15 @@ export class Harness extends VirtualHarness {
       });
     });
     return harness;
+  }
+
+  /** Makes it a cluster of OpenShift's: its operators keep the namespaces that are called after it. */
+  ofOpenShift() {
+    return this.kube.patch(
+      ControllerConfig,
+      { name: objects.controllerConfig },
+      { type: "merge", body: { spec: { pullSecret: { kind: "Secret", ...pullSecretKey(true) } } } },
+    );
   }
 
   pool(name: string, more: object = {}) {

@@ -9,6 +9,8 @@ import {
 } from "../../src/api/index.ts";
 import { timestampOf } from "../../src/api/schema/object.ts";
 import { pushSecretName } from "../../src/cli/image-mode.ts";
+import { isOpenShiftBy } from "../../src/core/render/openshift-inputs.ts";
+import { pullSecretKey } from "../../src/core/render/pull-secret.ts";
 import { tokenHash } from "../../src/core/join/provisioning-token.ts";
 import type { KubeClient } from "../../src/kube/kube-client.ts";
 import { type Canaries, canariesOf, leaksIn, newCanaries } from "./canary.ts";
@@ -50,7 +52,9 @@ export async function plantCanaries(cluster: Ground): Promise<Planted> {
   );
   const before = new Map<string, string>();
   for (const pool of pools) before.set(pool, await cluster.target(pool));
-  await addCredential(kube, "openshift-config", "pull-secret", canaries["pull secret"]);
+  const config = await kube.get(ControllerConfig, { name: names.objects.controllerConfig });
+  const pullSecret = pullSecretKey(isOpenShiftBy(config));
+  await addCredential(kube, pullSecret.namespace, pullSecret.name, canaries["pull secret"]);
   await addCredential(kube, names.namespace, pushSecretName, canaries["push credential"]);
   for (const pool of pools) await kube.create(MachineConfig, secretConfig(pool, canaries));
   await haveBaseConfigsMade(kube);

@@ -126,6 +126,7 @@ export const notices = {
   NodeReturned: "Normal",
   // operator
   OperatorDegraded: "Warning",
+  InputNotRead: "Warning",
   OperatorVersionChanged: "Normal",
   UserDataRenewed: "Normal",
   // os-builder

@@ -24,7 +24,7 @@ import { MachineConfiguration } from "../../api/kinds/machine-configuration.ts";
 import { NodeBinding } from "../../api/kinds/node-binding.ts";
 import { journals, namespace, objects } from "../../api/names.ts";
 import type { KubeObject, Resource } from "../../api/schema/object.ts";
-import { type Facts, factsOf } from "../../core/pool/pool-queries.ts";
+import { type Facts, etcdPods, factsOf } from "../../core/pool/pool-queries.ts";
 import {
   explainControllerConfig,
   explainMachineConfiguration,
@@ -373,7 +373,7 @@ interface Known {
 }
 
 /** Kinds that a reader of pools and machines need not be allowed to read. */
-const mayBeForbidden: ReadonlySet<string> = new Set(["Pod", "MachineConfiguration"]);
+const mayBeForbidden: ReadonlySet<string> = new Set(["Pod", "MachineConfiguration", "ControllerConfig"]);
 
 /** Everything that explanations rest on. @param now milliseconds since the epoch. */
 export async function readCluster(kube: KubeClient, now: number = systemClock.now()): Promise<Known> {
@@ -402,7 +402,8 @@ export async function readCluster(kube: KubeClient, now: number = systemClock.no
     operators,
     daemonPods,
     operatorPods,
-    ...etcdPods
+    controllerConfigs,
+    ...membersOfEtcd
   ] = await Promise.all([
     list(MachineConfigPool),
     list(kubernetes.Node),
@@ -414,8 +415,8 @@ export async function readCluster(kube: KubeClient, now: number = systemClock.no
     list(ClusterOperator),
     pods(namespace, `k8s-app=${objects.daemon}`),
     pods(namespace, `k8s-app=${objects.operator}`),
-    pods("openshift-etcd", "app=etcd"),
-    pods("kube-system", "component=etcd"),
+    list(ControllerConfig),
+    ...etcdPods.map(({ namespace: where, labelSelector }) => pods(where, labelSelector)),
   ]);
   const retention = (config: string) => retentionOf(config, { pools, nodes, machineConfigNodes, machineConfigs }, now);
   return {
@@ -432,7 +433,8 @@ export async function readCluster(kube: KubeClient, now: number = systemClock.no
         machineOSBuilds,
         daemonPods,
         operatorPods,
-        etcdPods: etcdPods.flat(),
+        etcdPods: membersOfEtcd.flat(),
+        controllerConfig: controllerConfigs.find(({ metadata }) => metadata.name === objects.controllerConfig),
       },
       now,
     ),

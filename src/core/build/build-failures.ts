@@ -42,7 +42,7 @@ export const failureClasses = {
   EntitlementMissing: {
     retry: "permanent",
     means: "a repository asks for a subscription",
-    next: "Provide the Secret etc-pki-entitlement in openshift-config-managed",
+    next: "Provide the Secret etc-pki-entitlement in openshift-config-managed, or in openshift-machine-config-operator where the cluster is not OpenShift's",
   },
   ExtensionUnknown: {
     retry: "permanent",

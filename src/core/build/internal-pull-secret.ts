@@ -43,7 +43,7 @@ export function mergedPullSecret({ ofAccount, ofCluster, baseDomain }: PullSecre
   if (ofCluster !== undefined && ofCluster.trim() !== "") {
     const entries = entriesOf(ofCluster, "auths");
     if (entries === undefined)
-      return { verdict: "refused", problem: "the Secret openshift-config/pull-secret is no docker configuration" };
+      return { verdict: "refused", problem: "the cluster's Secret pull-secret is no docker configuration" };
     parts.push(entries);
   }
   const all: Record<string, unknown> = Object.assign({}, ...parts) as Record<string, unknown>;

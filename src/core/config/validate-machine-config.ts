@@ -90,7 +90,7 @@ function pullSecretFindings(config: IgnitionConfig): readonly Problem[] {
     {
       severity: "warning",
       path: pathTo(pathTo("storage.files", index), "path"),
-      reason: `${hostPaths.kubeletPullSecret} holds the cluster's pull secret: this entry replaces it, and changes of Secret openshift-config/pull-secret reach no machine of the pool`,
+      reason: `${hostPaths.kubeletPullSecret} holds the cluster's pull secret: this entry replaces it, and changes of the Secret pull-secret reach no machine of the pool`,
       remedy: "put the credentials into that Secret, and take the entry out",
     },
   ];

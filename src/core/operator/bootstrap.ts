@@ -24,6 +24,7 @@ import { problemsOfPool } from "../pool/judge-pool.ts";
 import { type AroundRegistries, type PlannedRegistries, planRegistries } from "../preview/plan-registries.ts";
 import { problemOf } from "../runtime/decide-registries.ts";
 import { isRegistryObject, noRegistries, objectNameOf, withRegistryManifests } from "../runtime/registry-objects.ts";
+import { openshiftNamespaces } from "../render/openshift-inputs.ts";
 import { pullSecretKey, pullSecretOf } from "../render/pull-secret.ts";
 import { releaseOf } from "../render/release-of.ts";
 import { renderForPool } from "../render/render-for-pool.ts";
@@ -210,6 +211,7 @@ function bootstrapSources(
     sources: {
       kinds: new Set(sourceKinds.filter((kind) => present[kind] !== undefined)),
       infrastructure: present.Infrastructure,
+      isInstallers: [...found.values()].some(({ object }) => object.metadata.namespace === openshiftNamespaces.config),
       network: present.Network,
       dns: present.DNS,
       proxy: present.Proxy,
@@ -225,13 +227,18 @@ function bootstrapSources(
   };
 }
 
+/** The installer is OpenShift's: its manifests have the places of OpenShift. */
+const installedPullSecret = pullSecretKey(true);
+
 type BootstrapSecret = Secret & { readonly stringData?: Readonly<Record<string, string>> };
 
 const bootstrapSecret = (found: ReadonlyMap<string, BootstrapInput>): BootstrapSecret | undefined =>
   pullSecretIn(found)?.object;
 
 const pullSecretIn = (found: ReadonlyMap<string, BootstrapInput>): Placed<BootstrapSecret> | undefined =>
-  ofKind<BootstrapSecret>(found, "Secret").find(({ object }) => keyOf(object) === keyOf({ metadata: pullSecretKey }));
+  ofKind<BootstrapSecret>(found, "Secret").find(
+    ({ object }) => keyOf(object) === keyOf({ metadata: installedPullSecret }),
+  );
 
 /** An object and where it was read. */
 interface Placed<T> {
@@ -263,7 +270,7 @@ export function bootstrapController(
     problems.push({
       place: secret?.place ?? "",
       path: "data",
-      reason: `the Secret ${keyOf({ metadata: pullSecretKey })} cannot be used: ${judged.problem}`,
+      reason: `the Secret ${keyOf({ metadata: installedPullSecret })} cannot be used: ${judged.problem}`,
     });
   const pullSecret = judged.verdict === "read" ? judged.text : undefined;
   const base = baseConfigs({ controllerConfig, pullSecret, generatorVersion });

@@ -1,4 +1,5 @@
 import type { Node, Pod } from "../../api/foreign/kubernetes.ts";
+import type { ControllerConfig } from "../../api/kinds/controller-config.ts";
 import type { MachineConfigNode } from "../../api/kinds/machine-config-node.ts";
 import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import type { MachineOSBuild } from "../../api/kinds/machine-os-build.ts";
@@ -11,13 +12,14 @@ import { type UpgradeBlocker, imageBlocker } from "./image-blocker.ts";
 import { givenConfigs, isOfNode } from "../config/given-configs.ts";
 import { baseOf, shortImage } from "../config/image-pair.ts";
 import { type MemberFacts, isControlPlane, isDone, isUnderUpdate } from "./member-facts.ts";
-import { isMirror } from "./mirror-pods.ts";
+import { isMirror, isStatic } from "./mirror-pods.ts";
 import type { Phase } from "../books/phase.ts";
 import type { Past } from "../books/past.ts";
 import { type PoolBlocker, type PoolFacts, type PoolProgress, poolBlockers, poolProgress } from "./pool-progress.ts";
 import { poolPolicy } from "./pool-policy.ts";
 import { isQuarantined } from "./quarantine.ts";
 import { type StorageOverride, describeIrreconcilable, irreconcilableBetween } from "../config/reconcilable.ts";
+import { isOpenShiftBy, openshiftNamespaces } from "../render/openshift-inputs.ts";
 import { storageOverridesOf } from "../render/render-for-pool.ts";
 import type { MachineConfiguration } from "../../api/kinds/machine-configuration.ts";
 import type { PoolMembers } from "./pool-members.ts";
@@ -83,6 +85,8 @@ export function factsOf(
     readonly machineOSBuilds?: readonly MachineOSBuild[];
     readonly daemonPods?: readonly Pod[];
     readonly etcdPods?: readonly Pod[];
+    /** Says whether members of etcd are pods of OpenShift's namespace. */
+    readonly controllerConfig?: ControllerConfig | undefined;
     readonly operatorPods?: readonly Pod[];
   },
   now: number,
@@ -94,7 +98,7 @@ export function factsOf(
     members: ClusterMembers.of(objects, now),
     machineConfig: (name) => configs.get(name),
     storageOverrides: storageOverridesOf(objects.machineConfiguration),
-    etcd: etcdMembers(objects.etcdPods ?? []),
+    etcd: etcdMembers(objects.etcdPods ?? [], isOpenShiftBy(objects.controllerConfig)),
     operatorNode: operatorNodeOf(objects.operatorPods ?? []),
   };
 }
@@ -112,9 +116,19 @@ export function factsAbout(members: ClusterMembers, now: number): Facts {
   };
 }
 
-/** Members of etcd, from their pods. */
-export function etcdMembers(pods: readonly Pod[]): readonly EtcdMember[] {
+/** Pods of etcd on OpenShift, and on clusters that kubeadm made. */
+export const etcdPods = [
+  { namespace: openshiftNamespaces.etcd, labelSelector: "app=etcd" },
+  { namespace: "kube-system", labelSelector: "component=etcd" },
+] as const;
+
+/**
+ * Members of etcd, from their pods. Of OpenShift's namespace only static pods count, and only where the cluster is
+ * OpenShift's: elsewhere the namespace is whose who creates it.
+ */
+export function etcdMembers(pods: readonly Pod[], onOpenShift: boolean): readonly EtcdMember[] {
   return pods
+    .filter((pod) => pod.metadata.namespace !== openshiftNamespaces.etcd || (onOpenShift && isStatic(pod)))
     .filter(
       ({ spec, status }) =>
         (spec?.nodeName ?? "") !== "" && status?.phase !== "Succeeded" && status?.phase !== "Failed",

@@ -6,7 +6,7 @@ import type { PinnedImageSet } from "../../api/kinds/pinned-image-set.ts";
 import { annotations } from "../../api/names.ts";
 import { lastWriter } from "../config/changed-sources.ts";
 import { kubeletVerdict } from "./member-facts.ts";
-import { isMirror, mirrorAnnotation } from "./mirror-pods.ts";
+import { isMirror, mirrorAnnotation, nodeOwners } from "./mirror-pods.ts";
 import { nodeRowsOnly } from "./node-fields.ts";
 
 /**
@@ -92,7 +92,9 @@ export function trimReadiness({ apiVersion, kind, metadata, spec, status }: Pod)
     kind,
     metadata: {
       name,
-      ...(isMirror({ metadata }) ? { annotations: { [mirrorAnnotation]: "true" } } : {}),
+      ...(isMirror({ metadata })
+        ? { annotations: { [mirrorAnnotation]: "true" }, ownerReferences: nodeOwners({ metadata }).slice(0, 1) }
+        : {}),
       ...(namespace === undefined ? {} : { namespace }),
       ...(uid === undefined ? {} : { uid }),
       ...(resourceVersion === undefined ? {} : { resourceVersion }),

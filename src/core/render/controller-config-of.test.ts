@@ -12,6 +12,7 @@ import {
   controllerConfigOf,
   isCompleted,
   mergedRegistryCas,
+  inputMapsOf,
   versionGate,
   sourceKinds,
   sourceMaps,
@@ -199,6 +200,7 @@ const object = <Kind extends keyof typeof openshift>(kind: Kind, more: object) =
 const maps = (entries: Readonly<Record<string, Readonly<Record<string, string>>>>) =>
   new Map<string, { data?: Record<string, string>; binaryData?: Record<string, string> }>([
     rootMap,
+    [sourceMaps.initialServingCa, { data: { "ca-bundle.crt": "-- installed --\n" } }],
     ...Object.entries(entries).map(([key, data]) => [key, { data: { ...data } }] as const),
   ]);
 const openShift = (more: Partial<ClusterSources> = {}): ClusterSources =>
@@ -215,6 +217,8 @@ const openShift = (more: Partial<ClusterSources> = {}): ClusterSources =>
     dns: object("Dns", { spec: { baseDomain: "example.com" } }),
     proxy: object("Proxy", { spec: { trustedCA: { name: "" } }, status: {} }),
     image: object("Image", { spec: {} }),
+    clusterVersion: object("ClusterVersion", {}),
+    configMaps: maps({}),
     ...more,
   });
 
@@ -249,6 +253,42 @@ describe("ControllerConfig on plain Kubernetes", () => {
     const configMaps = maps({ [sourceMaps.authentication]: { "client-ca-file": "clients\n" } });
     expect(textOfBase64(known(plain({ configMaps })).spec.kubeAPIServerServingCAData)).toBe("clients\n");
   });
+
+  test.for([
+    { title: "neither object of OpenShift's", identity: {} },
+    { title: "an Infrastructure alone", identity: { infrastructure: object("Infrastructure", { status: {} }) } },
+    { title: "a ClusterVersion alone", identity: { clusterVersion: object("ClusterVersion", {}) } },
+  ])(
+    "takes nothing from OpenShift's namespaces where there is $title, but the same names from the suite's own [render-controller-config-of-33]",
+    async ({ identity }) => {
+      const [ours, others] = [await selfSigned("CN=ours"), await selfSigned("CN=others")];
+      const ofOthers = {
+        [sourceMaps.initialServingCa]: { "ca-bundle.crt": others },
+        [sourceMaps.clientCa]: { "ca-bundle.crt": others },
+        [sourceMaps.kubeletSigner]: { "ca-bundle.crt": others },
+        [sourceMaps.userCa]: { "ca-bundle.crt": others },
+        [sourceMaps.registryCa]: { "quay.io": others },
+        [sourceMaps.cloudConfig]: { "cloud.conf": "others", "ca-bundle.pem": others },
+      };
+      const bare = known(plain(identity)).spec;
+      expect(bare.pullSecret).toMatchObject({ namespace: "openshift-machine-config-operator" });
+      expect(known(plain({ ...identity, configMaps: maps(ofOthers) })).spec).toEqual(bare);
+      const places = inputMapsOf(identity);
+      const own = known(
+        plain({
+          ...identity,
+          configMaps: maps({
+            ...ofOthers,
+            [places.userCa]: { "ca-bundle.crt": ours },
+            [places.registryCa]: { "quay.io": ours },
+          }),
+        }),
+      ).spec;
+      expect(textOfBase64(own.additionalTrustBundle ?? "")).toBe(ours);
+      expect(own.imageRegistryBundleData?.map(({ data }) => textOfBase64(data))).toEqual([ours]);
+      expect(own.kubeAPIServerServingCAData).toBe(bare.kubeAPIServerServingCAData);
+    },
+  );
 
   test("waits for the cluster's root certificate [render-controller-config-of-14]", () => {
     expect(controllerConfigOf(plain({ configMaps: new Map() }), undefined)).toMatchObject({
@@ -298,12 +338,17 @@ describe("ControllerConfig where there are kinds of config.openshift.io", () => 
   test.for(sourceKinds)(
     "waits for %s, whatever it was made from before: nothing falls back to defaults because an answer is missing [render-controller-config-of-15]",
     (kind) => {
-      const key = { Infrastructure: "infrastructure", Network: "network", DNS: "dns", Proxy: "proxy", Image: "image" }[
-        kind
-      ];
+      const key = {
+        Infrastructure: "infrastructure",
+        Network: "network",
+        DNS: "dns",
+        Proxy: "proxy",
+        Image: "image",
+        ClusterVersion: "clusterVersion",
+      }[kind];
       expect(controllerConfigOf(openShift({ [key]: undefined }), spec)).toEqual({
         verdict: "waiting",
-        message: `waiting for ${kind}/cluster`,
+        message: `waiting for ${kind}/${kind === "ClusterVersion" ? "version" : "cluster"}`,
       });
     },
   );
@@ -516,6 +561,7 @@ describe("authorities in ControllerConfig", () => {
           proxy,
           configMaps: maps({
             "openshift-config/proxy-ca": data,
+            [sourceMaps.bootstrapped]: {},
             [sourceMaps.clientCa]: { "ca-bundle.crt": "rotated" },
           }),
         }),

@@ -10,12 +10,14 @@ import { textOfBase64 } from "./base-configs.ts";
 import { bundleProblem, certificatesOf, readBundle } from "../certificates/certificate-facts.ts";
 import { isRegistry } from "../certificates/machine-certificates.ts";
 import type { ReleaseImages } from "./release-of.ts";
+import { type ClusterIdentity, inputNamespace, isOpenShift, openshiftNamespaces } from "./openshift-inputs.ts";
+import { pullSecretKey } from "./pull-secret.ts";
 import { dnsAddressIn, ipFamiliesOf } from "./service-network.ts";
 
 type Spec = ControllerConfig["spec"];
 
 /** Kinds of config.openshift.io that are sources of ControllerConfig. */
-export const sourceKinds = ["Infrastructure", "Network", "DNS", "Proxy", "Image"] as const;
+export const sourceKinds = ["Infrastructure", "Network", "DNS", "Proxy", "Image", "ClusterVersion"] as const;
 export type SourceKind = (typeof sourceKinds)[number];
 
 /** Everything in a cluster that determines its ControllerConfig. */
@@ -26,6 +28,9 @@ export interface ClusterSources {
    */
   readonly kinds: ReadonlySet<SourceKind>;
   readonly infrastructure?: Infrastructure | undefined;
+  /** Says, with the Infrastructure, whose the cluster is. */
+  readonly clusterVersion?: KubeObject | undefined;
+  readonly isInstallers?: boolean;
   readonly network?: Network | undefined;
   readonly dns?: Dns | undefined;
   readonly proxy?: Proxy | undefined;
@@ -61,18 +66,30 @@ const kubeletSigner = "kube-apiserver-to-kubelet-signer";
 /** Platforms on which machines require a cloud.conf: the same file. */
 const needCloudConf: ReadonlySet<string> = new Set(["Azure", "GCP", "OpenStack", "VSphere"]);
 
-const config = "openshift-config";
-const managed = "openshift-config-managed";
-/** ConfigMaps by namespace and name, as openshift/machine-config-operator pkg/operator/sync.go (main) reads them. */
-export const sourceMaps = {
-  userCa: `${config}/user-ca-bundle`,
+const { config, managed, apiServerOperator } = openshiftNamespaces;
+
+/**
+ * ConfigMaps of administrators, by namespace and name. Those of OpenShift are called as
+ * openshift/machine-config-operator pkg/operator/sync.go (main) reads them; elsewhere they lie in the suite's namespace.
+ */
+const inputMaps = (onOpenShift: boolean) =>
+  ({
+    userCa: `${inputNamespace(config, onOpenShift)}/user-ca-bundle`,
+    registryCa: `${inputNamespace(managed, onOpenShift)}/image-registry-ca`,
+    cloudConfig: `${inputNamespace(managed, onOpenShift)}/kube-cloud-config`,
+    /** Authorities of the API server's serving certificates. */
+    serverProof: `${inputNamespace(managed, onOpenShift)}/kube-apiserver-server-ca`,
+  }) as const;
+
+/** ConfigMaps that OpenShift's own operators write. Other clusters have none of them. */
+export const openshiftMaps = {
   initialServingCa: `${config}/initial-kube-apiserver-server-ca`,
   clientCa: `${managed}/kube-apiserver-client-ca`,
-  registryCa: `${managed}/image-registry-ca`,
-  cloudConfig: `${managed}/kube-cloud-config`,
-  /** Authorities of the API server's serving certificates. */
-  serverProof: `${managed}/kube-apiserver-server-ca`,
-  kubeletSigner: "openshift-kube-apiserver-operator/kube-apiserver-to-kubelet-client-ca",
+  kubeletSigner: `${apiServerOperator}/kube-apiserver-to-kubelet-client-ca`,
+} as const;
+
+/** ConfigMaps of every cluster, in namespaces that no tenant can have. */
+export const clusterMaps = {
   bootstrapped: "kube-system/bootstrap",
   rootCa: "kube-system/root-ca",
   /**
@@ -83,6 +100,21 @@ export const sourceMaps = {
   serverCa: `${namespace}/machine-config-server-ca`,
   publishedRoot: `${namespace}/kube-root-ca.crt`,
 } as const;
+
+/** Where the ConfigMaps lie on OpenShift that ControllerConfig has its values from. */
+export const sourceMaps = { ...inputMaps(true), ...openshiftMaps, ...clusterMaps } as const;
+
+/** Where the ConfigMaps of administrators lie on a cluster. */
+export const inputMapsOf = (identity: ClusterIdentity): ReturnType<typeof inputMaps> =>
+  inputMaps(isOpenShift(identity));
+
+/** ConfigMaps that count on OpenShift alone, and in whose place others count elsewhere; empty: none do. */
+export const placesElsewhere: ReadonlyMap<string, string> = new Map([
+  ...Object.values(openshiftMaps).map((map) => [map, ""] as const),
+  ...Object.entries(inputMaps(true)).map(
+    ([input, map]) => [map, inputMaps(false)[input as keyof ReturnType<typeof inputMaps>]] as const,
+  ),
+]);
 
 /** Where the operator publishes the union of all registries' certificates. */
 export const mergedRegistryCa = { namespace: managed, name: "merged-trusted-image-registry-ca" } as const;
@@ -122,7 +154,8 @@ export function controllerConfigOf(sources: ClusterSources, before: Spec | undef
     proxy: proxy.data,
     additionalTrustBundle: trust.data,
     ...registries.fields,
-    pullSecret: { kind: "Secret", namespace: config, name: "pull-secret" },
+    // From it others know whose the cluster is: openshift-inputs.ts.
+    pullSecret: { kind: "Secret", ...pullSecretKey(isOpenShift(sources)) },
     ...(sources.internalRegistryPullSecret === undefined
       ? {}
       : { internalRegistryPullSecret: base64OfText(sources.internalRegistryPullSecret) }),
@@ -155,23 +188,23 @@ function requiredFields(
       readonly problems: readonly string[];
     }
   | Extract<ControllerConfigOf, { readonly verdict: "waiting" }> {
-  const { infrastructure, network, dns, proxy, image } = sources;
+  const { infrastructure, network, dns, proxy, image, clusterVersion } = sources;
   const present: Readonly<Record<SourceKind, KubeObject | undefined>> = {
     Infrastructure: infrastructure,
     Network: network,
     DNS: dns,
     Proxy: proxy,
     Image: image,
+    ClusterVersion: clusterVersion,
   };
   const awaited = sourceKinds.filter(
     (kind) =>
       sources.kinds.has(kind) &&
       present[kind] === undefined &&
-      // Other clusters have this kind for their mirrors, and need no object of it.
-      (kind !== "Image" || sources.kinds.has("Infrastructure")),
+      // Other clusters have these kinds for their mirrors, and need no object of them.
+      ((kind !== "Image" && kind !== "ClusterVersion") || sources.kinds.has("Infrastructure")),
   );
-  if (awaited.length > 0)
-    return { verdict: "waiting", message: `waiting for ${awaited.map((kind) => `${kind}/cluster`).join(", ")}` };
+  if (awaited.length > 0) return { verdict: "waiting", message: `waiting for ${awaited.map(namedSource).join(", ")}` };
   const rootNow = lastGood("the authority of the config server", rootCa(sources), before?.rootCAData);
   const servingNow = lastGood(
     "the authorities by which kubelets know the API server",
@@ -179,8 +212,10 @@ function requiredFields(
     before?.kubeAPIServerServingCAData,
   );
   const [root, serving] = [rootNow.data, servingNow.data ?? before?.kubeAPIServerServingCAData];
-  if (root === undefined || serving === undefined)
+  if (root === undefined || (serving === undefined && !isOpenShift(sources)))
     return { verdict: "waiting", message: `waiting for the ConfigMap kube-root-ca.crt in ${namespace}` };
+  if (serving === undefined)
+    return { verdict: "waiting", message: `waiting for the ConfigMap ${openshiftMaps.initialServingCa}` };
   const networkPart = network === undefined ? plainNetwork(sources, before) : networkOf(network, before);
   if (networkPart === undefined)
     return { verdict: "waiting", message: "waiting for a service network in Network/cluster" };
@@ -190,6 +225,8 @@ function requiredFields(
     problems: [...rootNow.problems, ...servingNow.problems, ...networkProblems(network, networkPart)],
   };
 }
+
+const namedSource = (kind: SourceKind): string => `${kind}/${kind === "ClusterVersion" ? "version" : "cluster"}`;
 
 /** A value that can be used, and why it is not the present one of its source. */
 interface Kept<T> {
@@ -284,18 +321,19 @@ function rootCa({ configMaps }: ClusterSources): string | undefined {
 
 /**
  * The authorities by which kubelets verify the API server. During bring-up these are the ones that the installer gave
- * the first machines: otherwise the first rendered configuration would have another name than theirs.
+ * the first machines: otherwise the first rendered configuration would have another name than theirs. On other clusters they
+ * are those by which the API server knows its clients.
  */
-function servingCa({ configMaps, bringUp }: ClusterSources): string | undefined {
-  const key = "ca-bundle.crt";
-  const initial = bytesAt(configMaps.get(sourceMaps.initialServingCa), key);
-  const current = bytesAt(configMaps.get(sourceMaps.clientCa), key);
-  const isOpenShift = initial !== undefined || current !== undefined;
-  if (!isOpenShift)
+function servingCa(sources: ClusterSources): string | undefined {
+  const { configMaps, bringUp } = sources;
+  if (!isOpenShift(sources))
     return (
       bytesAt(configMaps.get(sourceMaps.authentication), "client-ca-file") ??
       bytesAt(configMaps.get(sourceMaps.publishedRoot), "ca.crt")
     );
+  const key = "ca-bundle.crt";
+  const initial = bytesAt(configMaps.get(sourceMaps.initialServingCa), key);
+  const current = bytesAt(configMaps.get(sourceMaps.clientCa), key);
   if (configMaps.has(sourceMaps.bootstrapped) && !bringUp) return current;
   if (initial === undefined) return current;
   const signer = bytesAt(configMaps.get(sourceMaps.kubeletSigner), key);
@@ -354,24 +392,28 @@ function plainNetwork({ dnsServiceAddresses }: ClusterSources, before: Spec | un
   };
 }
 
+/** A ConfigMap that an object of config.openshift.io names, by namespace and name. */
+const namedMap = (name: string, identity: ClusterIdentity): string =>
+  `${inputNamespace(config, isOpenShift(identity))}/${name}`;
+
 /** Further authorities that machines trust: the user's, and the proxy's where it differs. */
 function trustBundle(
-  { configMaps, proxy }: ClusterSources,
+  cluster: ClusterSources,
   before: Spec | undefined,
 ): { readonly data: string | null; readonly problems: readonly string[] } {
-  const ofProxy = proxy?.spec?.trustedCA?.name ?? "";
-  const sources = [
-    sourceMaps.userCa,
-    ...(ofProxy === "" || `${config}/${ofProxy}` === sourceMaps.userCa ? [] : [`${config}/${ofProxy}`]),
-  ];
+  const { configMaps, proxy } = cluster;
+  const { userCa } = inputMapsOf(cluster);
+  const named = proxy?.spec?.trustedCA?.name ?? "";
+  const ofProxy = namedMap(named, cluster);
+  const sources = [userCa, ...(named === "" || ofProxy === userCa ? [] : [ofProxy])];
   const problems: string[] = [];
   let whole = "";
   for (const source of sources) {
     const encoded = bytesAt(configMaps.get(source), "ca-bundle.crt");
-    if (encoded === undefined && source !== sourceMaps.userCa)
+    if (encoded === undefined && source !== userCa)
       problems.push(`the ConfigMap ${source}, which Proxy/cluster names as its trusted CA, has no ca-bundle.crt`);
     const others = bundlesOf(configMaps.get(source));
-    if (encoded === undefined && source === sourceMaps.userCa && others.length > 0)
+    if (encoded === undefined && source === userCa && others.length > 0)
       problems.push(
         `the ConfigMap ${source} has no ca-bundle.crt, but ${listText(
           others.map(({ file }) => file),
@@ -389,13 +431,15 @@ function trustBundle(
 }
 
 function cloudOf(
-  { configMaps, infrastructure }: ClusterSources,
+  sources: ClusterSources,
   before: Spec | undefined,
 ): {
   readonly fields: Pick<Spec, "cloudProviderConfig" | "cloudProviderCAData">;
   readonly problems: readonly string[];
 } {
-  const map = configMaps.get(sourceMaps.cloudConfig);
+  const { configMaps, infrastructure } = sources;
+  const { cloudConfig } = inputMapsOf(sources);
+  const map = configMaps.get(cloudConfig);
   const platform = infrastructure === undefined ? "None" : platformOf(infrastructure);
   const conf = map?.data?.["cloud.conf"];
   const asked = needCloudConf.has(platform)
@@ -409,11 +453,11 @@ function cloudOf(
     return {
       fields: kept,
       problems: [
-        `the ConfigMap ${sourceMaps.cloudConfig}${map === undefined ? " is missing" : " has no cloud.conf"}, which machines on ${platform} need`,
+        `the ConfigMap ${cloudConfig}${map === undefined ? " is missing" : " has no cloud.conf"}, which machines on ${platform} need`,
       ],
     };
   const ca = bytesAt(map, "ca-bundle.pem") ?? null;
-  const what = `ca-bundle.pem of the ConfigMap ${sourceMaps.cloudConfig}`;
+  const what = `ca-bundle.pem of the ConfigMap ${cloudConfig}`;
   const { data, problems } = lastGood(what, ca, before?.cloudProviderCAData);
   return { fields: { cloudProviderConfig: conf ?? "", cloudProviderCAData: data }, problems };
 }
@@ -445,25 +489,25 @@ function bundlesOf(map: Pick<ConfigMap, "data" | "binaryData"> | undefined): Bun
 
 /** Certificates of registries, by file name `host..port`: the cluster's own and the administrator's. */
 function registryBundles(
-  { configMaps, image }: ClusterSources,
+  sources: ClusterSources,
   before: Spec | undefined,
 ): {
   readonly fields: Pick<Spec, "imageRegistryBundleData" | "imageRegistryBundleUserData">;
   readonly problems: readonly string[];
 } {
+  const { configMaps, image } = sources;
   const named = image?.spec?.additionalTrustedCA?.name ?? "";
-  const user = configMaps.get(`${config}/${named}`);
+  const userMap = namedMap(named, sources);
+  const user = configMaps.get(userMap);
   const lacking = named !== "" && user === undefined;
   const lastOfUser = before?.imageRegistryBundleUserData ?? [];
   const ofUser: Kept<Bundles> = lacking
     ? {
         data: lastOfUser,
-        problems: [
-          `the ConfigMap ${config}/${named}, which Image/cluster names as its additional trusted CA, is missing`,
-        ],
+        problems: [`the ConfigMap ${userMap}, which Image/cluster names as its additional trusted CA, is missing`],
       }
-    : judgedBundles(`${config}/${named}`, named === "" ? undefined : user, lastOfUser);
-  const { registryCa } = sourceMaps;
+    : judgedBundles(userMap, named === "" ? undefined : user, lastOfUser);
+  const { registryCa } = inputMapsOf(sources);
   const ofCluster = judgedBundles(registryCa, configMaps.get(registryCa), before?.imageRegistryBundleData ?? []);
   return {
     fields: { imageRegistryBundleData: ofCluster.data, imageRegistryBundleUserData: ofUser.data },

@@ -1,15 +1,22 @@
 import type { Secret } from "../../api/foreign/kubernetes.ts";
 import { isRecord } from "../../ignition/shape.ts";
 import { textOfBase64 } from "./base-configs.ts";
+import { inputNamespace, openshiftNamespaces } from "./openshift-inputs.ts";
 
-/** The cluster's pull secret, which machines have as the credentials of their kubelet and container runtime. */
-export const pullSecretKey = { namespace: "openshift-config", name: "pull-secret" } as const;
+/**
+ * The cluster's pull secret, which machines have as the credentials of their kubelet and container runtime.
+ *
+ * @param onOpenShift whether the cluster is OpenShift's.
+ */
+export const pullSecretKey = (onOpenShift: boolean) =>
+  ({ namespace: inputNamespace(openshiftNamespaces.config, onOpenShift), name: "pull-secret" }) as const;
 
-/** Selects that Secret alone: rights to watch it name it. */
-export const pullSecretSelection = {
-  namespace: pullSecretKey.namespace,
-  fieldSelector: `metadata.name=${pullSecretKey.name}`,
-} as const;
+const selectionOf = ({ namespace, name }: ReturnType<typeof pullSecretKey>) =>
+  ({ namespace, fieldSelector: `metadata.name=${name}` }) as const;
+
+/** Select that Secret alone, on OpenShift and elsewhere: rights to watch it name it. */
+export const pullSecretSelections = [selectionOf(pullSecretKey(true)), selectionOf(pullSecretKey(false))] as const;
+export const pullSecretSelection = (onOpenShift: boolean) => pullSecretSelections[onOpenShift ? 0 : 1];
 
 export type PullSecret =
   | { readonly verdict: "absent" }

@@ -22,6 +22,7 @@ import { applyManifest } from "../apply-manifest.ts";
 import {
   observeApiServerAddresses,
   observeClusterInfo,
+  observeMisplaced,
   observePullSecret,
   observeSources,
   ownMap,
@@ -100,6 +101,7 @@ export const controllerConfig: OperatorTask<View, Decision> = {
       case "nothing":
         return decision.result;
       case "write":
+        reportMisplaced(context);
         await writeSettings(decision.spec, context);
         await publishRegistryCas(decision.spec, context);
         return decision.result;
@@ -149,6 +151,16 @@ function resultOf(
   if (release.verdict === "ahead") return progressing(release.message);
   if (existing === undefined || !isCompleted(existing)) return progressing("waiting for the base configurations");
   return taskDone;
+}
+
+/** Says once of each input in a namespace of OpenShift's where it would be read. */
+function reportMisplaced(context: TaskContext): void {
+  const { caches, memory, report } = context;
+  const about = caches.of(ClusterOperator).get(objects.clusterOperator);
+  const message = observeMisplaced(context).join("; ");
+  if (about === undefined || message === memory.misplaced) return;
+  memory.misplaced = message;
+  if (message !== "") report({ about, notice: "InputNotRead", message });
 }
 
 function writeSettings(spec: ControllerConfig["spec"], context: TaskContext): Promise<void> {

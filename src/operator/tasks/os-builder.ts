@@ -26,7 +26,7 @@ import {
 import { isNotFound } from "../../kube/kube-error.ts";
 import { builderPolicies } from "../admission-policies.ts";
 import { applyManifest, forgetApplied, isApplied, reapplyMs } from "../apply-manifest.ts";
-import { ours, ownMap, clusterPullSecretOf } from "../cluster-sources.ts";
+import { clusterPullSecretOf, entitlementKeyOf, ours, ownMap } from "../cluster-sources.ts";
 import { builderBoundsIn, manifestInputs } from "../components.ts";
 import { builderDeployment, builderMetrics } from "../manifests.ts";
 import { type OperatorTask, type TaskContext, type TaskResult, progressing, taskDone } from "../operator-task.ts";
@@ -41,9 +41,6 @@ import {
   watchSources,
 } from "../operator-watches.ts";
 import { servingSecret } from "../serving-certificate.ts";
-
-/** Secret with which machines of a subscription get packages, where a cluster has one. */
-const entitlementKey = { namespace: "openshift-config-managed", name: "etc-pki-entitlement" } as const;
 
 /** The process that builds images. */
 export const osBuilder: OperatorTask<BuilderFacts, BuilderDecision> = {
@@ -192,7 +189,7 @@ async function keepCredentials(wanted: readonly Secret[], { clock, kube, memory,
  */
 async function copyForBuilds(configs: readonly MachineOSConfig[], context: TaskContext): Promise<void> {
   await copySecret(objects.globalPullSecret, clusterPullSecretOf(context), context);
-  const entitlement = await context.kube.get(kubernetes.Secret, entitlementKey, context);
+  const entitlement = await context.kube.get(kubernetes.Secret, entitlementKeyOf(context), context);
   for (const { spec } of configs) {
     const name = `${objects.entitlementPrefix}${spec.machineConfigPool.name}`;
     // No pool of a longer name has configurations that an image could be built for.
