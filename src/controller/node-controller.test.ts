@@ -55,7 +55,7 @@ async function pod(
   await judge(harness, name, inNamespace, ready);
 }
 
-/** What a kubelet gives the mirror of a static pod. */
+/** The marks that a kubelet gives the mirror of a static pod. */
 const mirrorOf = (uid: string, node: string) => ({
   annotations: { [mirrorAnnotation]: "hash" },
   ownerReferences: [{ apiVersion: "v1", kind: "Node", name: node, uid, controller: true }],

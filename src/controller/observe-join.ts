@@ -67,7 +67,10 @@ export function readFacts(
     name,
     binding,
     nodeCreatedAt: node === undefined ? undefined : (node.metadata.creationTimestamp ?? ""),
-    lines: binding === undefined || poolOfRequester(request) === undefined ? noLines : linesOf(binding, { caches }),
+    lines:
+      binding === undefined || poolOfRequester(request) === undefined
+        ? noLines
+        : linesOfCertificates(binding, { caches }),
     csr: {
       namespace: joinNamespace,
       requester: { username: request.spec.username ?? "", groups: request.spec.groups ?? [] },
@@ -88,7 +91,7 @@ export function readFacts(
 }
 
 /** Certificates of the machines of a name. */
-export const linesOf = (binding: NodeBinding, { caches }: Pick<Context, "caches">): CertificateLines =>
+export const linesOfCertificates = (binding: NodeBinding, { caches }: Pick<Context, "caches">): CertificateLines =>
   certificateLines(binding, requestsAbout(binding.metadata.name, caches));
 
 const requestsAbout = (node: string, caches: Caches): readonly CertificateSigningRequest[] =>

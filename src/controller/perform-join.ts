@@ -12,7 +12,7 @@ import { isAlreadyExists, isConflict, isForbidden, isNotFound } from "../kube/ku
 import { type Outcome, done, waiting } from "../kube/outcome.ts";
 import type { JoinMemory } from "./join-memory.ts";
 import { budgetedRequest } from "./join-watches.ts";
-import { awaitsApprovalByHand, linesOf, readFacts } from "./observe-join.ts";
+import { awaitsApprovalByHand, linesOfCertificates, readFacts } from "./observe-join.ts";
 import { reportApproved, reportDenied, reportWaiting } from "./report-join.ts";
 
 /** A waiting machine is checked again at this interval, for changes that no watch reports. */
@@ -47,7 +47,7 @@ export async function performJoin(decision: JoinDecision, pass: JoinPass, acts: 
     case "listMachines":
       return { ...pass, machines: await machinesOfNode(decision.node, memory, context) };
     case "followCertificates":
-      return { ...pass, lines: linesOf(decision.binding, context) };
+      return { ...pass, lines: linesOfCertificates(decision.binding, context) };
     case "spendPlace":
       return (await spendPlace(decision, context)) ? { ...pass, isPlaceSpent: true } : done(againSeconds);
     case "bindName":
