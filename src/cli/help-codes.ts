@@ -1,9 +1,7 @@
 import { reportReasons } from "../api/books/report-table.ts";
 import { errorCodes } from "../api/errors.ts";
 import { own } from "../api/schema/own.ts";
-import { wrapped } from "./wrap-text.ts";
-
-const widest = 120;
+import { widest, wrapped } from "./wrap-text.ts";
 
 /**
  * The meaning of an error code, or of a reason of books, conditions and alerts, and its remedy; `undefined`: there is none of

@@ -1,13 +1,11 @@
 import { own } from "../api/schema/own.ts";
-import { wrapped } from "./wrap-text.ts";
+import { widest, wrapped } from "./wrap-text.ts";
 
 interface Topic {
   readonly summary: string;
   /** Paragraphs; one that begins with blanks is a line as it is. */
   readonly text: readonly string[];
 }
-
-const widest = 120;
 
 /** Subjects of no single command, by the word behind `mco help`. */
 export const topics: Readonly<Record<string, Topic>> = {

@@ -2,9 +2,8 @@ import { greatestOf } from "../api/schema/extremes.ts";
 import { type Command, commands } from "./commands.ts";
 import { flagsOf } from "./global-flags.ts";
 import { topics } from "./help-topics.ts";
-import { wrapped } from "./wrap-text.ts";
+import { widest, wrapped } from "./wrap-text.ts";
 
-const widest = 120;
 /** If terms are longer than this, their texts start on a line of their own. */
 const longestTerm = 24;
 

@@ -4,6 +4,7 @@ import { type Document, LineCounter, isNode } from "yaml";
 import { McoError } from "../api/errors.ts";
 import { type KubeObject, type Resource, resource } from "../api/schema/object.ts";
 import { kubernetesYamlDocuments } from "../core/text/kubernetes-yaml.ts";
+import { isRecord } from "../ignition/shape.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
 import { processIo } from "./io.ts";
 import { whyUnread } from "./why-unread.ts";
@@ -241,8 +242,6 @@ function depthOf(value: unknown): number {
   return maxDepth + 1;
 }
 
-const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 const isManifest = (value: unknown): value is Manifest =>
   isRecord(value) &&
   typeof value["apiVersion"] === "string" &&
@@ -277,7 +276,7 @@ function objectsIn(
 }
 
 /** `a.b[0].c` → a, b, 0, c */
-const stepsOf = (path: string): readonly (string | number)[] =>
+export const stepsOf = (path: string): readonly (string | number)[] =>
   [...path.matchAll(/\[(\d+)\]|([^.[\]]+)/g)].map(([, index, name]) =>
     index === undefined ? (name ?? "") : Number(index),
   );

@@ -1,5 +1,6 @@
 import { andMore } from "../core/text/list-text.ts";
 import { printable, printableLine } from "../core/text/printable.ts";
+import { escapeMarkup } from "./escape-markup.ts";
 
 /** Words of the suite's own, or a text from manifests. */
 type Cell = string | { readonly code: string };
@@ -92,5 +93,4 @@ function cellText(cell: Cell): string {
   return `${quote}${code.replaceAll("|", String.raw`\|`)}${quote}`;
 }
 
-const htmlCode = (text: string): string =>
-  `<code>${shortLine(text).replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;")}</code>`;
+const htmlCode = (text: string): string => `<code>${escapeMarkup(shortLine(text))}</code>`;

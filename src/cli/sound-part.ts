@@ -1,4 +1,6 @@
 import { type Problem, pathTo } from "../ignition/problem.ts";
+import { isRecord } from "../ignition/shape.ts";
+import { stepsOf } from "./manifests.ts";
 
 type Step = string | number;
 
@@ -48,18 +50,13 @@ const isIdentity = ([top, next]: readonly Step[]): boolean => top === "metadata"
 
 const keyOf = (steps: readonly Step[]): string => JSON.stringify(steps);
 
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
-
 /** The names and indices of a path as far as a value has them: keys of maps may hold dots. */
 function presentSteps(value: unknown, path: string): readonly Step[] {
-  const words = [...path.matchAll(/\[(\d+)\]|([^.[\]]+)/g)].map(([, index, name]) =>
-    index === undefined ? (name ?? "") : Number(index),
-  );
+  const words = stepsOf(path);
   const steps: Step[] = [];
   let at = value;
   for (let i = 0; i < words.length;) {
-    const taken = isObject(at) ? wordsOfKey(at, words, i) : Array.isArray(at) && Number(words[i]) < at.length ? 1 : 0;
+    const taken = isRecord(at) ? wordsOfKey(at, words, i) : Array.isArray(at) && Number(words[i]) < at.length ? 1 : 0;
     if (taken === 0) break;
     const step = taken === 1 ? (words[i] ?? "") : words.slice(i, i + taken).join(".");
     steps.push(step);
@@ -93,7 +90,7 @@ function copyWithout(whole: unknown, cuts: ReadonlySet<string>): Copy {
       if (kept.length < value.length) indices.set(list, kept);
       return list;
     }
-    if (!isObject(value)) return value;
+    if (!isRecord(value)) return value;
     return Object.fromEntries(
       Object.entries(value).flatMap(([key, inner]) => (isKept(key) ? [[key, copyAt(inner, [...steps, key])]] : [])),
     );

@@ -4,6 +4,7 @@ import { countText } from "../core/text/count-text.ts";
 import { printableLine } from "../core/text/printable.ts";
 import type { Problem } from "../ignition/problem.ts";
 import { type Place, type Position, documentOf, placeText } from "./manifests.ts";
+import { escapeMarkup } from "./escape-markup.ts";
 import { version } from "./version.ts";
 
 /** A problem with where it stands. */
@@ -152,14 +153,6 @@ function sarif({ findings }: Validation): string {
   })}\n`;
 }
 
-const entities: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
-/** XML has no way to write most control characters. */
-const inXml = (value: string): string =>
-  value
-    // oxlint-disable-next-line no-control-regex -- these are what XML cannot hold
-    .replaceAll(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g, "\ufffd")
-    .replaceAll(/[&<>"]/g, (character) => entities[character] ?? character);
-
 /** One test for each document, as JUnit's Ant task reports them. */
 function junit({ documents, findings }: Validation): string {
   const at = ({ file, document }: Place) => `${file}\n${document}`;
@@ -174,16 +167,16 @@ function junit({ documents, findings }: Validation): string {
     const failure =
       first === undefined
         ? ""
-        : `<failure type="error" message="${inXml(messageOf(first))}">${inXml([first, ...more].map(told).join("\n"))}</failure>`;
+        : `<failure type="error" message="${escapeMarkup(messageOf(first))}">${escapeMarkup([first, ...more].map(told).join("\n"))}</failure>`;
     const warnings = of("warning");
     const out =
       warnings.length === 0
         ? ""
-        : `<system-out>${inXml(warnings.map((one) => `warning: ${told(one)}`).join("\n"))}</system-out>`;
+        : `<system-out>${escapeMarkup(warnings.map((one) => `warning: ${told(one)}`).join("\n"))}</system-out>`;
     const name = place.object ?? documentOf(place)[0] ?? "the file";
     return {
       fails: first !== undefined,
-      xml: `    <testcase classname="${inXml(place.file)}" name="${inXml(name)}">${failure}${out}</testcase>\n`,
+      xml: `    <testcase classname="${escapeMarkup(place.file)}" name="${escapeMarkup(name)}">${failure}${out}</testcase>\n`,
     };
   });
   const counts = `tests="${cases.length}" failures="${cases.filter(({ fails }) => fails).length}" errors="0"`;

@@ -1,3 +1,6 @@
+/** Columns that a text takes at most, however wide its terminal is. */
+export const widest = 120;
+
 /** Breaks a text at spaces; `indent` columns stand before every line but the first. */
 export function wrapped(text: string, indent: number, width: number): string {
   const lines: string[] = [];

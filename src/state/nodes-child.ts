@@ -1,12 +1,22 @@
 import { type Node, kubernetes } from "../api/foreign/kubernetes.ts";
 import { MachineConfigNode } from "../api/kinds/machine-config-node.ts";
 import { journals } from "../api/names.ts";
+import type { KubeObject } from "../api/schema/object.ts";
 import { type NodeSeen, linesFromNode } from "../core/pool/seen-lines.ts";
 import { relevantOfMachineConfigNode, relevantOfNode, trimNode } from "../core/pool/trim.ts";
 import { equalValues } from "../ignition/canonical.ts";
 import { watching } from "../kube/controller.ts";
+import type { ObjectChange } from "../kube/watch-cache.ts";
 import { BooksChild, nameInBook } from "./books-child.ts";
 import type { KeeperChild } from "./child.ts";
+
+/** The book of a node, where a change of an object of its name is one of what its book is about. */
+const whereChanged =
+  <T extends KubeObject>(relevantOf: (object: T) => unknown) =>
+  ({ key, before, after }: ObjectChange<T>): readonly string[] =>
+    before !== undefined && after !== undefined && equalValues(relevantOf(before), relevantOf(after))
+      ? []
+      : [`node/${key}`];
 
 /**
  * Books of nodes: what their daemons report, what controllers report of them, and what is observed of them if nothing
@@ -14,7 +24,6 @@ import type { KeeperChild } from "./child.ts";
  */
 export function nodesChild(startedAt: number): KeeperChild {
   const known = new Map<string, NodeSeen>();
-  const bookOf = ({ key }: { readonly key: string }) => [`node/${key}`];
   return new BooksChild({
     name: "nodes",
     kinds: ["node"],
@@ -25,21 +34,11 @@ export function nodesChild(startedAt: number): KeeperChild {
       watching({
         resource: kubernetes.Node,
         keep: trimNode,
-        concerns: (change) =>
-          change.before !== undefined &&
-          change.after !== undefined &&
-          equalValues(relevantOfNode(change.before), relevantOfNode(change.after))
-            ? []
-            : bookOf(change),
+        concerns: whereChanged(relevantOfNode),
       }),
       watching({
         resource: MachineConfigNode,
-        concerns: (change) =>
-          change.before !== undefined &&
-          change.after !== undefined &&
-          equalValues(relevantOfMachineConfigNode(change.before), relevantOfMachineConfigNode(change.after))
-            ? []
-            : bookOf(change),
+        concerns: whereChanged(relevantOfMachineConfigNode),
       }),
     ],
     look(book, { caches, now, seen }) {

@@ -1,3 +1,4 @@
+import { expect } from "vitest";
 import { collectGarbage } from "../support/collect-garbage.ts";
 import type { InvariantKeeper } from "./invariants.ts";
 import { simulate } from "./simulation.ts";
@@ -16,7 +17,7 @@ const progressMs = 60_000;
 /** After this many seeds, all code and what it keeps for all worlds is there. */
 const warmSeeds = 10;
 /** A world that stayed would take a third of this; the code of all seeds takes less. */
-export const mostGrowthMiB = 64;
+const mostGrowthMiB = 64;
 
 /** Heap without garbage, in MiB. */
 function heapMiB(): number {
@@ -24,7 +25,7 @@ function heapMiB(): number {
   return Math.round(process.memoryUsage().heapUsed / 1024 / 1024);
 }
 
-export interface SeedsReport {
+interface SeedsReport {
   readonly seeds: number;
   readonly events: number;
   readonly virtualHours: number;
@@ -44,7 +45,7 @@ export const concerns = (first: number, step: number): boolean =>
   wanted.one === undefined || (wanted.one - 1) % step === first;
 
 /** Runs every `step`-th seed after `first`; half of them with three control-plane machines. */
-export async function runSeeds(first: number, step: number): Promise<SeedsReport> {
+async function runSeeds(first: number, step: number): Promise<SeedsReport> {
   const histories: string[] = [];
   const accidents: Record<string, number> = {};
   const faults: Record<string, number> = {};
@@ -97,7 +98,7 @@ export async function runSeeds(first: number, step: number): Promise<SeedsReport
   };
 }
 
-export function describeReport(report: SeedsReport): string {
+function describeReport(report: SeedsReport): string {
   const list = (record: Readonly<Record<string, number>>) =>
     Object.entries(record)
       .map(([name, count]) => `${count} ${name}`)
@@ -109,7 +110,7 @@ export function describeReport(report: SeedsReport): string {
  * With this many seeds everything happens that can: accidents, network faults, and everything that the invariants
  * check.
  */
-export const enoughSeeds = 80;
+const enoughSeeds = 80;
 
 const expected = {
   accidents: [
@@ -157,11 +158,23 @@ const expected = {
 };
 
 /** Moments at which everything must agree, for each seed at least: 200,000 in the 300 of `make test-long`. */
-export const agreementsOfSeed = process.env["MCO_LONG"] === undefined ? 417 : 667;
+const agreementsOfSeed = process.env["MCO_LONG"] === undefined ? 417 : 667;
 
 /** What did not happen in a run with faults: a test that never meets its trouble proves nothing. */
-export function neverHappened(report: SeedsReport): readonly string[] {
+function neverHappened(report: SeedsReport): readonly string[] {
   return (["accidents", "faults", "checks"] as const).flatMap((group) =>
     expected[group].filter((name) => (report[group][name] ?? 0) === 0),
   );
+}
+
+/** Runs every `step`-th seed after `first`, prints what happened, and expects that no rule was broken. */
+export async function checkSeeds(first: number, step: number): Promise<void> {
+  const report = await runSeeds(first, step);
+  process.stdout.write(`simulation: ${describeReport(report)}\n`);
+  if (report.history !== undefined) process.stdout.write(`${report.history}\n`);
+  expect(report.histories).toEqual([]);
+  if (report.seeds >= 3) expect(report.checks["agreements"]).toBeGreaterThanOrEqual(agreementsOfSeed * report.seeds);
+  const { warm = 0, end = 0 } = report.heapMiB ?? {};
+  expect(end - warm).toBeLessThan(mostGrowthMiB);
+  if (report.seeds >= enoughSeeds) expect(neverHappened(report)).toEqual([]);
 }
