@@ -168,7 +168,7 @@ function neverHappened(report: SeedsReport): readonly string[] {
 }
 
 /** Runs every `step`-th seed after `first`, prints what happened, and expects that no rule was broken. */
-export async function checkSeeds(first: number, step: number): Promise<void> {
+export async function expectSeedsToHold(first: number, step: number): Promise<void> {
   const report = await runSeeds(first, step);
   process.stdout.write(`simulation: ${describeReport(report)}\n`);
   if (report.history !== undefined) process.stdout.write(`${report.history}\n`);
