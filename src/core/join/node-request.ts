@@ -129,7 +129,11 @@ export function certificateLines(
     const sender = certificateIn(request.spec.extra);
     // A request can be sent again by another machine: its certificate is of no use without the key.
     if (isForKey(request, binding)) forKey.push(issued);
-    else if (sender !== undefined) bySender.set(sender, [...(bySender.get(sender) ?? []), issued]);
+    else if (sender !== undefined) {
+      const sent = bySender.get(sender);
+      if (sent === undefined) bySender.set(sender, [issued]);
+      else sent.push(issued);
+    }
   }
   const follow = (first: readonly (readonly [string, string | undefined])[]): IssuedCertificates => {
     const line = new Map(first);

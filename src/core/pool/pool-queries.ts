@@ -124,7 +124,7 @@ export const etcdPods = [
 
 /**
  * Members of etcd, from their pods. Of OpenShift's namespace only static pods count, and only where the cluster is
- * OpenShift's: elsewhere the namespace is whose who creates it.
+ * OpenShift's: elsewhere a tenant may have created the namespace.
  */
 export function etcdMembers(pods: readonly Pod[], onOpenShift: boolean): readonly EtcdMember[] {
   return pods
