@@ -273,6 +273,43 @@ describe("mco controller bootstrap", () => {
     );
   }
 
+  test("the pull secret of a cluster that is not OpenShift's is the one of the suite's namespace, in the folder and on the cluster [cli-bootstrap-14]", async () => {
+    const pem = "-----BEGIN CERTIFICATE-----\nMA==\n-----END CERTIFICATE-----\n";
+    const map = (namespaceOf: string, name: string, data: Record<string, string>) => ({
+      apiVersion: "v1",
+      kind: "ConfigMap",
+      metadata: { namespace: namespaceOf, name },
+      data,
+    });
+    const own = { ...pullSecret, metadata: { name: "pull-secret", namespace } };
+    const inputs = [
+      map(namespace, "machine-config-osimageurl", { releaseVersion: version, baseOSContainerImage: "os@sha256:1" }),
+      map("kube-system", "root-ca", { "ca.crt": pem }),
+      map("kube-system", "extension-apiserver-authentication", { "client-ca-file": pem }),
+      map(namespace, "kube-root-ca.crt", { "ca.crt": pem }),
+      own,
+    ];
+    const [first, to] = [join(typed.folder, "first"), join(typed.folder, "out")];
+    const asked = await mco("operator", "bootstrap", "--manifest-dir", manifests(inputs), "--dest-dir", first);
+    expect(asked).toMatchObject({ code: 0, err: "" });
+    const run = await mco(
+      "controller",
+      "bootstrap",
+      "--manifest-dir",
+      join(first, "bootstrap/manifests"),
+      "--dest-dir",
+      to,
+    );
+    expect(run).toMatchObject({ code: 0 });
+    const made = Object.values(tree(to)).map((text) => parse(text, { version: "1.1" }) as KubeObject);
+    const named = made.filter(({ metadata }) => metadata.name.startsWith("rendered-"));
+    for (const config of named) expect(JSON.stringify(config)).toContain("/var/lib/kubelet/config.json");
+    const { rendered } = await cluster([...made, own as KubeObject]);
+    expect((await rendered()).map(({ metadata }) => metadata.name).sort()).toEqual(
+      named.map(({ metadata }) => metadata.name).sort(),
+    );
+  });
+
   test("mirror sets of the folder are in the first configurations, and a cluster that starts from them renders nothing again [cli-bootstrap-mirrors-1]", async () => {
     await rendersTheSame([mirrorSet], "mirror.example.com/team");
   });

@@ -24,7 +24,7 @@ import { problemsOfPool } from "../pool/judge-pool.ts";
 import { type AroundRegistries, type PlannedRegistries, planRegistries } from "../preview/plan-registries.ts";
 import { problemOf } from "../runtime/decide-registries.ts";
 import { isRegistryObject, noRegistries, objectNameOf, withRegistryManifests } from "../runtime/registry-objects.ts";
-import { openshiftNamespaces } from "../render/openshift-inputs.ts";
+import { isOpenShiftBy, openshiftNamespaces } from "../render/openshift-inputs.ts";
 import { pullSecretKey, pullSecretOf } from "../render/pull-secret.ts";
 import { releaseOf } from "../render/release-of.ts";
 import { renderForPool } from "../render/render-for-pool.ts";
@@ -161,7 +161,7 @@ export function bootstrapOperator(
     },
     spec: made.spec,
   } as KubeObject;
-  const secret = bootstrapSecret(found);
+  const secret = pullSecretIn(found, made)?.object;
   const files: BootstrapFile[] = [
     { path: "bootstrap/manifests/machineconfigcontroller-controllerconfig.yaml", object: controllerConfig },
     ...builtInPools.map((pool) => ({
@@ -227,18 +227,19 @@ function bootstrapSources(
   };
 }
 
-/** The installer is OpenShift's: its manifests have the places of OpenShift. */
-const installedPullSecret = pullSecretKey(true);
-
 type BootstrapSecret = Secret & { readonly stringData?: Readonly<Record<string, string>> };
 
-const bootstrapSecret = (found: ReadonlyMap<string, BootstrapInput>): BootstrapSecret | undefined =>
-  pullSecretIn(found)?.object;
+/** Where the pull secret lies, as the ControllerConfig says: the controllers on the cluster read it from the same place. */
+const pullSecretPlace = (controllerConfig: Pick<ControllerConfig, "spec">) =>
+  pullSecretKey(isOpenShiftBy(controllerConfig));
 
-const pullSecretIn = (found: ReadonlyMap<string, BootstrapInput>): Placed<BootstrapSecret> | undefined =>
-  ofKind<BootstrapSecret>(found, "Secret").find(
-    ({ object }) => keyOf(object) === keyOf({ metadata: installedPullSecret }),
-  );
+const pullSecretIn = (
+  found: ReadonlyMap<string, BootstrapInput>,
+  controllerConfig: Pick<ControllerConfig, "spec">,
+): Placed<BootstrapSecret> | undefined => {
+  const key = keyOf({ metadata: pullSecretPlace(controllerConfig) });
+  return ofKind<BootstrapSecret>(found, "Secret").find(({ object }) => keyOf(object) === key);
+};
 
 /** An object and where it was read. */
 interface Placed<T> {
@@ -264,13 +265,13 @@ export function bootstrapController(
   if (settings === undefined) return { verdict: "refused", problems };
 
   const controllerConfig = generatedBy(settings.object, version);
-  const secret = pullSecretIn(found);
+  const secret = pullSecretIn(found, controllerConfig);
   const judged = pullSecretOf(secret === undefined ? undefined : asStored(secret.object));
   if (judged.verdict === "refused")
     problems.push({
       place: secret?.place ?? "",
       path: "data",
-      reason: `the Secret ${keyOf({ metadata: installedPullSecret })} cannot be used: ${judged.problem}`,
+      reason: `the Secret ${keyOf({ metadata: pullSecretPlace(controllerConfig) })} cannot be used: ${judged.problem}`,
     });
   const pullSecret = judged.verdict === "read" ? judged.text : undefined;
   const base = baseConfigs({ controllerConfig, pullSecret, generatorVersion });
