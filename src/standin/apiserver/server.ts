@@ -39,6 +39,7 @@ import { representation } from "./http/representation.ts";
 import { readAhead, type ReadYaml, readYaml } from "./http/request-body.ts";
 import { parseTarget } from "./http/request-target.ts";
 import { shareOf } from "./schema/shares.ts";
+import { policyParameters } from "./admission/policy-parameters.ts";
 import { roleEscalation } from "./admission/role-escalation.ts";
 import { builtinDefinitions } from "./schema/kinds/builtin-kinds.ts";
 import type { AccessAttributes, Share, UserInfo } from "./schema/contract.ts";
@@ -132,6 +133,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     nodeRestriction(live, access),
     signerRights(access),
     roleEscalation(live, rbac, access),
+    policyParameters(live, () => catalog, access),
     admissionPolicyPlugin(live, () => catalog),
   ]);
   const engine: Engine = {

@@ -87,6 +87,98 @@ export const accessCases: readonly ContractCase[] = [
     },
   },
   {
+    title: "authors of policies and bindings may get the parameters that these name",
+    async run(api, namespace) {
+      const apiVersion = "admissionregistration.k8s.io/v1";
+      const [group, rbac] = [`/apis/${apiVersion}`, "/apis/rbac.authorization.k8s.io/v1"];
+      const [writer, reader] = [`${namespace}-policies`, `${namespace}-parameters`];
+      const grant = async (name: string, rules: readonly Json[]) => {
+        await created(api, `${rbac}/clusterroles`, {
+          apiVersion: "rbac.authorization.k8s.io/v1",
+          kind: "ClusterRole",
+          metadata: { name },
+          rules,
+        });
+        await created(api, `${rbac}/clusterrolebindings`, {
+          apiVersion: "rbac.authorization.k8s.io/v1",
+          kind: "ClusterRoleBinding",
+          metadata: { name },
+          roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name },
+          subjects: [{ kind: "User", apiGroup: "rbac.authorization.k8s.io", name: "bob" }],
+        });
+      };
+      const [policies, bindings] = [
+        `${group}/validatingadmissionpolicies`,
+        `${group}/validatingadmissionpolicybindings`,
+      ];
+      await grant(writer, [
+        {
+          apiGroups: ["admissionregistration.k8s.io"],
+          resources: ["validatingadmissionpolicies", "validatingadmissionpolicybindings"],
+          verbs: ["create", "get", "update", "patch", "delete"],
+        },
+        { apiGroups: [""], resources: ["configmaps"], resourceNames: ["parameters"], verbs: ["get"] },
+      ]);
+      const policy = (paramKind: Json | undefined) => ({
+        apiVersion,
+        kind: "ValidatingAdmissionPolicy",
+        metadata: { name: namespace },
+        spec: {
+          ...(paramKind === undefined ? {} : { paramKind }),
+          matchConstraints: {
+            resourceRules: [
+              { apiGroups: ["example.com"], apiVersions: ["v1"], operations: ["CREATE"], resources: ["nothings"] },
+            ],
+          },
+          validations: [{ expression: "true" }],
+        },
+      });
+      const configMaps = { apiVersion: "v1", kind: "ConfigMap" };
+      const binding = (name: string) => ({
+        apiVersion,
+        kind: "ValidatingAdmissionPolicyBinding",
+        metadata: { name: namespace },
+        spec: {
+          policyName: namespace,
+          validationActions: ["Deny"],
+          paramRef: { name, namespace, parameterNotFoundAction: "Deny" },
+        },
+      });
+      const bob = api.as("bob");
+      await eventually(async () => expect((await bob.get(`${policies}/${namespace}`)).status).toBe(404));
+      const refused = await bob.post(policies, policy(configMaps));
+      expect([refused.status, refused.at("details.causes.0.field")]).toEqual([422, "spec.paramKind"]);
+      expect(refused.at("message")).toContain(
+        'must have "get" permission on all objects of the referenced paramKind (kind=ConfigMap, apiVersion=v1)',
+      );
+      expect((await bob.post(policies, policy(undefined))).status).toBe(201);
+      // Nor does an update add parameters; one of something else goes through.
+      const adds = await bob.patch(`${policies}/${namespace}`, "merge", { spec: { paramKind: configMaps } });
+      expect([adds.status, adds.at("details.causes.0.field")]).toEqual([422, "spec.paramKind"]);
+      const adminAdds = await api.patch(`${policies}/${namespace}`, "merge", { spec: { paramKind: configMaps } });
+      expect(adminAdds.status).toBe(200);
+      const other = { metadata: { labels: { of: "bob" } } };
+      expect((await bob.patch(`${policies}/${namespace}`, "merge", other)).status).toBe(200);
+      const notHis = await bob.post(bindings, binding("others"));
+      expect([notHis.status, notHis.at("details.causes.0.field")]).toEqual([422, "spec.paramRef"]);
+      expect(notHis.at("message")).toContain('does not have "get" permission on the object referenced by paramRef');
+      expect((await bob.post(bindings, binding("parameters"))).status).toBe(201);
+      const moved = await bob.patch(`${bindings}/${namespace}`, "merge", { spec: { paramRef: { name: "others" } } });
+      expect(moved.status).toBe(422);
+      await grant(reader, [{ apiGroups: [""], resources: ["configmaps"], verbs: ["get"] }]);
+      await eventually(async () =>
+        expect(
+          (await bob.patch(`${bindings}/${namespace}`, "merge", { spec: { paramRef: { name: "others" } } })).status,
+        ).toBe(200),
+      );
+      for (const path of [`${bindings}/${namespace}`, `${policies}/${namespace}`]) await api.delete(path);
+      expect((await bob.post(policies, policy(configMaps))).status).toBe(201);
+      await api.delete(`${policies}/${namespace}`);
+      for (const name of [writer, reader])
+        for (const kind of ["clusterroles", "clusterrolebindings"]) await api.delete(`${rbac}/${kind}/${name}`);
+    },
+  },
+  {
     title: "a label of a role or binding asks for every right in it, its owners and finalizers for none",
     async run(api, namespace) {
       const apiVersion = "rbac.authorization.k8s.io/v1";
