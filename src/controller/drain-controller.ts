@@ -11,7 +11,7 @@ import { poolPolicy } from "../core/pool/pool-policy.ts";
 import { trimNode } from "../core/pool/trim.ts";
 import { type Caches, type Context, type Controller, watching } from "../kube/controller.ts";
 import type { Outcome } from "../kube/outcome.ts";
-import type { Report } from "../kube/report.ts";
+import { type Report, reportsOf } from "../kube/report.ts";
 import { SourceBuckets } from "../ports/source-buckets.ts";
 import { type DrainWatches, drainWatches } from "./drain-watches.ts";
 import { type DrainActs, performDrain } from "./perform-drain.ts";
@@ -99,10 +99,11 @@ function poolOf(node: Node, caches: Caches): MachineConfigPool | undefined {
 function limited(name: string, lines: SourceBuckets, { caches, report, clock, log }: Context): Report {
   const pool = caches.of(MachineConfigNode).get(name)?.spec.pool.name ?? "";
   const target = caches.of(MachineConfigPool).get(pool)?.spec.configuration?.name ?? "";
-  return (input) => {
-    const isForced = "reason" in input && input.reason === "DrainForced";
-    if (isForced || lines.take(lineSource(name, target), clock.now()) === 0) report(input);
-    else log.debug({ node: name, says: input.message }, "not reported: it says so much of itself");
+  return (happening) => {
+    const reports = reportsOf(happening);
+    const isForced = reports.some((one) => "reason" in one && one.reason === "DrainForced");
+    if (isForced || lines.take(lineSource(name, target), clock.now()) === 0) report(happening);
+    else log.debug({ node: name, says: reports[0]?.message }, "not reported: it says so much of itself");
   };
 }
 

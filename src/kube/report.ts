@@ -5,8 +5,14 @@ import type { Logger } from "../ports/logger.ts";
 import type { Journal } from "../ports/journal.ts";
 import type { EventRecorder } from "./event-recorder.ts";
 
-/** Reports what happened, once. Never throws and never waits. */
-export type Report = (input: ReportInput) => void;
+/** Everything that tells of something that happened: lines of books, with or without an Event, and notices. */
+export type Happening = ReportInput | readonly ReportInput[];
+
+/** Reports a happening, once. Never throws and never waits. */
+export type Report = (happening: Happening) => void;
+
+export const reportsOf = (happening: Happening): readonly ReportInput[] =>
+  Array.isArray(happening) ? (happening as readonly ReportInput[]) : [happening as ReportInput];
 
 /**
  * The one place that turns a report into visible effects: a journal line (which also feeds the section metrics), an
@@ -22,7 +28,7 @@ export function createReport({
   readonly events?: EventRecorder;
   readonly log: Logger;
 }): Report {
-  return (input) => {
+  const reportOne = (input: ReportInput): void => {
     const { about } = input;
     // The journal and the log redact by themselves; Events are visible to all readers of the namespace.
     const message = redactText(input.message);
@@ -42,6 +48,9 @@ export function createReport({
       { book, chapter, path, reason, says: message },
       "reported",
     );
+  };
+  return (happening) => {
+    for (const input of reportsOf(happening)) reportOne(input);
   };
 }
 

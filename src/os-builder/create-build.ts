@@ -6,6 +6,7 @@ import type { ContentMode } from "../core/config/node-config.ts";
 import type { Context } from "../kube/controller.ts";
 import { isAlreadyExists } from "../kube/kube-error.ts";
 import type { Want } from "./observe-want.ts";
+import { buildPlanned } from "./reports.ts";
 import { defined } from "../api/schema/defined.ts";
 
 /** How a build gets its image, and why. */
@@ -35,7 +36,15 @@ export async function createBuild(
       owner: fieldManagers.osBuilder,
       signal,
     });
-    reportPlanned(made, facts, want, plan, context);
+    context.report(
+      buildPlanned(made, {
+        strategy: plan.strategy,
+        because: plan.because,
+        rendered: facts.rendered,
+        key: want.inputs.key.key,
+        ...defined({ from: plan.from }),
+      }),
+    );
     return made;
   } catch (error) {
     if (!isAlreadyExists(error)) throw error;
@@ -98,42 +107,4 @@ function buildFor(
     },
     spec: buildSpec(name, facts),
   };
-}
-
-function reportPlanned(
-  build: MachineOSBuild,
-  facts: PlanFacts,
-  want: Want,
-  { strategy, because, from }: BuildReason,
-  { report }: Context,
-): void {
-  const { name } = build.metadata;
-  report({
-    about: build,
-    book: `build/${name}`,
-    chapter: "Planned",
-    path: "Planned",
-    mark: "end",
-    level: "boundary",
-    reason: "BuildPlanned",
-    message: `${strategy}: ${because}`,
-    data: {
-      strategy,
-      config: facts.rendered,
-      key: want.inputs.key.key,
-      pool: want.pool,
-      ...(from === undefined ? {} : { from: from.metadata.name }),
-    },
-  });
-  report({
-    book: `pool/${want.pool}`,
-    chapter: "Build",
-    run: name,
-    path: "Built",
-    mark: "begin",
-    level: "boundary",
-    reason: "BuildStarted",
-    message: `${name} makes the image of ${facts.rendered}: ${strategy}, as ${because}`,
-    data: { chapter: `build/${name}`, strategy },
-  });
 }

@@ -25,6 +25,7 @@ import { publishImage } from "./publish-image.ts";
 import { beginRebuild, clearFailed, endRebuild } from "./rebuild-requests.ts";
 import type { Configured, Standing } from "./report-image.ts";
 import { annotateBuild, annotatePool, writeBuildState } from "./write-objects.ts";
+import { buildAttached, configReplaced, retriesUnreadable } from "./reports.ts";
 
 /** A pool whose image is to be made, and what is to be in it. */
 interface Work {
@@ -65,11 +66,7 @@ export async function makeImage(
 async function repairRetries(pool: MachineConfigPool, context: BuilderContext): Promise<void> {
   const text = pool.metadata.annotations?.[annotations.buildRetries];
   if (readRetries(text).valid) return;
-  context.report({
-    about: pool,
-    notice: "ConfigReconcileFailed",
-    message: `${annotations.buildRetries} is ${JSON.stringify(text)}, which is no number of retries: it counts as none`,
-  });
+  context.report(retriesUnreadable(pool, text));
   await annotatePool(pool, { [annotations.buildRetries]: null }, context);
 }
 
@@ -269,11 +266,7 @@ async function begin(plan: BuildReason, { pool, want, view }: Work, context: Bui
     await annotatePool(pool, { [annotations.buildRetries]: null }, context);
   const rolledOut = facts.builds.find(({ metadata }) => metadata.name === facts.current)?.spec.machineConfig.name;
   if (rolledOut !== undefined && rolledOut !== facts.rendered)
-    context.report({
-      about: pool,
-      notice: "PoolConfigChanged",
-      message: `${facts.rendered} in place of ${rolledOut}: ${plan.strategy}`,
-    });
+    context.report(configReplaced(pool, { rendered: facts.rendered, before: rolledOut, strategy: plan.strategy }));
   const made = await createBuild(facts, want, plan, context);
   context.memory.still.delete(pool.metadata.name);
   return made;
@@ -282,7 +275,7 @@ async function begin(plan: BuildReason, { pool, want, view }: Work, context: Bui
 async function attach(build: MachineOSBuild, from: MachineOSBuild, context: BuilderContext): Promise<void> {
   const message = `waits for ${from.metadata.name}, which makes the same image`;
   await writeBuildState(build, { phase: "Building", reason: "Attached", message }, context);
-  context.report({ about: build, notice: "BuildAttached", message });
+  context.report(buildAttached(build, message));
 }
 
 /** The registry no longer has the image: no build is recorded as its origin. */

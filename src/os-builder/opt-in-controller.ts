@@ -12,6 +12,7 @@ import { type Outcome, done, waiting } from "../kube/outcome.ts";
 import { intentFacts, poolWatches } from "./cluster-facts.ts";
 import { writeConfigStatus } from "./write-objects.ts";
 import { defined } from "../api/schema/defined.ts";
+import { type ConfigRefusal, configRefused, contentStamped, inputsRefused, poolOptedIn } from "./reports.ts";
 
 /**
  * Turns each way of opting a pool in into one MachineOSConfig: creates and removes those that no user wrote, keeps each
@@ -93,11 +94,7 @@ async function adopt(config: MachineOSConfig, { kube, caches, report, signal }: 
     { owner: fieldManagers.osBuilder, cached: config, signal },
   );
   if (adopted?.decision.stamped !== true) return;
-  report({
-    about: config,
-    notice: "ImageContentStamped",
-    message: `its images were made without files and units, and stay so: ${annotations.imageContent} is os-only now; set it to full to have all of the configuration in the image`,
-  });
+  report(contentStamped(config));
 }
 
 async function materialise(
@@ -163,16 +160,10 @@ function reportProblems(
       : "";
   if (reported.get(pool.metadata.name) === text) return;
   reported.set(pool.metadata.name, text);
-  if (text !== "") report({ about: pool, notice: "ConfigReconcileFailed", message: text });
+  if (text !== "") report(inputsRefused(pool, text));
 }
 
-/** Why a MachineOSConfig decides about no pool. */
-interface Refusal {
-  readonly reason: "PoolNotFound" | "OptedOut" | "DuplicateForPool";
-  readonly message: string;
-}
-
-async function accept(config: MachineOSConfig, refusal: Refusal | undefined, context: Context): Promise<void> {
+async function accept(config: MachineOSConfig, refusal: ConfigRefusal | undefined, context: Context): Promise<void> {
   const before = conditionOf(config.status?.conditions, types.accepted);
   const wanted =
     refusal === undefined
@@ -187,21 +178,9 @@ async function accept(config: MachineOSConfig, refusal: Refusal | undefined, con
   )
     return;
   await writeConfigStatus(config, [wanted], context);
-  const pool = config.spec.machineConfigPool.name;
-  if (refusal !== undefined && before?.reason !== refusal.reason)
-    context.report({ about: config, notice: refusal.reason, message: refusal.message });
+  if (refusal !== undefined && before?.reason !== refusal.reason) context.report(configRefused(config, refusal));
   if (refusal === undefined && before?.status !== "True") {
     const source = config.metadata.annotations?.[annotations.optInSource] ?? "MachineOSConfig";
-    context.report({
-      book: `pool/${pool}`,
-      chapter: "OptIn",
-      run: config.metadata.uid ?? config.metadata.name,
-      path: "Asked",
-      mark: "end",
-      level: "boundary",
-      reason: "OptedIn",
-      message: `machines of ${pool} get images that are built on the cluster (${source})`,
-      data: { source },
-    });
+    context.report(poolOptedIn(config, source));
   }
 }

@@ -17,6 +17,7 @@ import { buildSettingsIn, poolOfBuild } from "./cluster-facts.ts";
 import { cancelBuild } from "./end-build.ts";
 import { reportToPool } from "./report-image.ts";
 import { annotateConfig, annotatePool, writeConfigStatus } from "./write-objects.ts";
+import { configDeleted, poolOptedOut, rebuildIgnored } from "./reports.ts";
 
 const optOutAfterOf = ({ metadata }: MachineConfigPool) => metadata.annotations?.[annotations.optOutAfter];
 
@@ -44,11 +45,7 @@ export async function releaseConfig(
         : undefined,
     { owner: fieldManagers.osBuilder, cached: config, signal },
   );
-  report({
-    about: config,
-    notice: "ConfigDeleted",
-    message: "its builds are removed; its images stay while a machine needs them",
-  });
+  report(configDeleted(config));
 }
 
 /** Machines that already have the request to roll back need no delay. */
@@ -139,12 +136,7 @@ async function ignoreRebuild(pool: MachineConfigPool, context: BuilderContext): 
 export function noteRebuild(pool: MachineConfigPool, until: string, { report, memory }: BuilderContext): void {
   const { name } = pool.metadata;
   const request = rebuildRequest({ pool, config: undefined });
-  if (request !== undefined && memory.ignored.get(name) !== request)
-    report({
-      about: pool,
-      notice: "RebuildIgnored",
-      message: `the pool has no images that could be built again; ${annotations.rebuildImage} counts once ${until}`,
-    });
+  if (request !== undefined && memory.ignored.get(name) !== request) report(rebuildIgnored(pool, until));
   if (request === undefined) memory.ignored.delete(name);
   else memory.ignored.set(name, request);
 }
@@ -152,7 +144,6 @@ export function noteRebuild(pool: MachineConfigPool, until: string, { report, me
 /** @param hadImages whether anything was built, or was to be built, for the pool. */
 async function goBackToStock(pool: MachineConfigPool, context: BuilderContext, hadImages: boolean): Promise<void> {
   const { report, clock } = context;
-  const { name } = pool.metadata;
   await annotatePool(
     pool,
     {
@@ -166,15 +157,5 @@ async function goBackToStock(pool: MachineConfigPool, context: BuilderContext, h
   );
   await reportToPool(pool, { degraded: { is: false, reason: "OptedOut", message: "" } }, context);
   if (!hadImages) return;
-  report({
-    about: pool,
-    book: `pool/${name}`,
-    chapter: "OptOut",
-    run: timestampOf(clock.now()),
-    path: "Asked",
-    mark: "end",
-    level: "boundary",
-    reason: "OptedOut",
-    message: `machines of ${name} go back to the stock operating system`,
-  });
+  report(poolOptedOut(pool, timestampOf(clock.now())));
 }

@@ -17,9 +17,10 @@ import { buildRunOf } from "./build-runs.ts";
 import { buildSettingsIn, poolOfBuild } from "./cluster-facts.ts";
 import { fail, interrupt, succeed } from "./end-build.ts";
 import type { Want, WantObserver } from "./observe-want.ts";
-import { reportAttached, reportBegun, reportQueued, reportRetry, reportRun } from "./report-run.ts";
+import { reportAttached, reportBegun, reportRetry, reportRun } from "./report-run.ts";
 import { verifyImage } from "./verify-image.ts";
 import { annotateBuild, annotatePool, clipped, writeBuildState } from "./write-objects.ts";
+import { buildQueued } from "./reports.ts";
 
 /** What advances builds. */
 export interface DriveContext {
@@ -67,7 +68,7 @@ export async function performRun(decision: RunDecision, pass: DrivenRun, drive: 
     case "rest":
       break;
     case "queue":
-      reportQueued(decision.because, context);
+      context.report(buildQueued(decision.because));
       break;
     case "hold":
       await writeBuildState(build, { ...decision.state, message: clipped(decision.state.message) }, context);

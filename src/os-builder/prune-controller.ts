@@ -23,6 +23,7 @@ import { annotateBuild, writeConfigStatus } from "./write-objects.ts";
 import { hasEnded, stateOfBuild } from "../core/config/build-phase.ts";
 import { listText } from "../core/text/list-text.ts";
 import { defined } from "../api/schema/defined.ts";
+import { buildPruned, imageNotPruned } from "./reports.ts";
 
 /** There is one item to reconcile: everything. */
 const everything = "builds";
@@ -211,16 +212,7 @@ async function remove(
     if (isConflict(error) || isNotFound(error)) return "kept";
     throw error;
   }
-  report({
-    about: image === undefined ? undefined : build,
-    book: `build/${name}`,
-    chapter: "Pruned",
-    path: "Pruned",
-    mark: "end",
-    level: "boundary",
-    reason: "ImagePruned",
-    message: image ?? "the build was removed; it has no image of its own, or others have it too",
-  });
+  report(buildPruned(build, image));
   return "removed";
 }
 
@@ -274,11 +266,7 @@ function reportKept(
   reported.set(image, clock.now());
   const oldest = reported.keys().next();
   if (reported.size > 256 && oldest.done !== true) reported.delete(oldest.value);
-  report({
-    about: build,
-    notice: "ImageNotPruned",
-    message: `the registry did not delete ${image}: ${why}`,
-  });
+  report(imageNotPruned(build, image, why));
 }
 
 async function reportPruned(

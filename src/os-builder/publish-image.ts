@@ -8,6 +8,7 @@ import type { Context } from "../kube/controller.ts";
 import { nodesIn } from "./cluster-facts.ts";
 import type { Configured } from "./report-image.ts";
 import { annotateBuild, annotateConfig, annotatePool, writeConfigStatus } from "./write-objects.ts";
+import { imagePublished, imageRolledOut, rebuildUnchanged } from "./reports.ts";
 
 type Noted = { readonly metadata: MachineOSBuild["metadata"] };
 const noted = (object: Noted, annotation: string) => object.metadata.annotations?.[annotation];
@@ -57,21 +58,8 @@ async function pointTo(
   );
   await annotateConfig(config, { [annotations.currentMachineOSBuild]: name }, context);
   if (config.status?.currentImagePullSpec === image && activeRebuild(config) !== undefined)
-    report({
-      about: pool,
-      notice: "RebuildUnchanged",
-      message: `built again, the image is the same to the last byte: ${image}`,
-    });
-  report({
-    book: `build/${name}`,
-    chapter: "Published",
-    path: "Published",
-    mark: "end",
-    level: "boundary",
-    reason: "ImagePublished",
-    message: `${image} is the image of ${pool.metadata.name}`,
-    data: { image, pool: pool.metadata.name },
-  });
+    report(rebuildUnchanged(pool, image));
+  report(imagePublished(build, image, pool.metadata.name));
 }
 
 /** When every machine of the pool runs an image, the build's book reports it, once. */
@@ -88,14 +76,5 @@ async function reportRolledOut(
     noted(node, annotations.currentConfig) === build.spec.machineConfig.name;
   if (members.length === 0 || !members.every(runs)) return;
   await annotateBuild(build, { [annotations.rolledOutAt]: timestampOf(context.clock.now()) }, context);
-  context.report({
-    book: `build/${build.metadata.name}`,
-    chapter: "RolledOut",
-    path: "RolledOut",
-    mark: "end",
-    level: "boundary",
-    reason: "ImageRolledOut",
-    message: `all ${members.length} machines of ${pool.metadata.name} run ${image}`,
-    data: { pool: pool.metadata.name, machines: members.length },
-  });
+  context.report(imageRolledOut(build, image, { pool: pool.metadata.name, machines: members.length }));
 }

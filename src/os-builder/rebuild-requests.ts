@@ -7,6 +7,7 @@ import type { Context } from "../kube/controller.ts";
 import type { BuilderContext } from "./builder-context.ts";
 import { backendOf, buildRunOf } from "./build-runs.ts";
 import { annotateConfig, annotatePool } from "./write-objects.ts";
+import { failedBuildDeleted, rebuildRequested } from "./reports.ts";
 
 /** Notes a request to build again on the MachineOSConfig: the key of what is wanted is another one from now on. */
 export async function beginRebuild(
@@ -23,11 +24,7 @@ export async function beginRebuild(
     (object) => object.metadata.annotations?.[annotations.rebuildActive] !== activeBefore,
   );
   await annotatePool(pool, { [annotations.buildRetries]: null }, context);
-  context.report({
-    about: pool,
-    notice: "RebuildRequested",
-    message: `the image is built again${request === "" ? "" : ` (${request.slice(0, 200)})`}`,
-  });
+  context.report(rebuildRequested(pool, request));
 }
 
 /** The requests and the mark of a rebuild are removed when it has ended, whatever the result. */
@@ -53,9 +50,5 @@ export async function clearFailed(build: MachineOSBuild, context: BuilderContext
   await backend?.cancel(buildRunOf(build), "a rebuild was asked for", signal);
   await backend?.cleanup({ build: build.metadata.name }, { keepForInspection: false }, signal);
   await kube.delete(MachineOSBuild, build.metadata, { signal });
-  report({
-    about: build,
-    notice: "BuildDeleted",
-    message: "a rebuild was asked for, and this one had failed",
-  });
+  report(failedBuildDeleted(build));
 }

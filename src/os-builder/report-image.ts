@@ -17,6 +17,7 @@ import { hasEnded, stateOfBuild } from "../core/config/build-phase.ts";
 import type { Context } from "../kube/controller.ts";
 import { updateObject } from "../kube/kube-client.ts";
 import { type WantedCondition, writeConfigStatus } from "./write-objects.ts";
+import { buildsDegraded, buildsRecovered, inputsAccepted, inputsRefused } from "./reports.ts";
 
 export type Configured = OptedIn & { readonly config: MachineOSConfig };
 
@@ -100,13 +101,8 @@ function reportInputs(
   const before = conditionOf(config.status?.conditions, types.inputsValid);
   const valid = inputsValid(problems);
   if (valid.status === "False" && (before?.status !== "False" || before.message !== valid.message))
-    report({ about: config, notice: "ConfigReconcileFailed", message: valid.message });
-  if (valid.status === "True" && before?.status === "False")
-    report({
-      about: config,
-      notice: "ConfigReconciled",
-      message: "an image can be made from the inputs",
-    });
+    report(inputsRefused(config, valid.message));
+  if (valid.status === "True" && before?.status === "False") report(inputsAccepted(config));
   return { type: types.inputsValid, ...valid };
 }
 
@@ -141,8 +137,6 @@ export async function reportToPool(
     { subresource: "status", owner: fieldManagers.osBuilder, cached: pool, signal },
   );
   const { degraded } = wanted;
-  if (degraded?.is === true && before === undefined)
-    report({ about: pool, notice: "BuildDegraded", message: degraded.message });
-  if (degraded?.is === false && degraded.reason !== "OptedOut" && before !== undefined)
-    report({ about: pool, notice: "BuildRecovered", message: "an image can be made again" });
+  if (degraded?.is === true && before === undefined) report(buildsDegraded(pool, degraded.message));
+  if (degraded?.is === false && degraded.reason !== "OptedOut" && before !== undefined) report(buildsRecovered(pool));
 }

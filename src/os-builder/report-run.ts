@@ -5,19 +5,7 @@ import type { RunCase } from "../core/build/run-decision.ts";
 import type { Context } from "../kube/controller.ts";
 import type { BuildBackend } from "./backend.ts";
 import { clipped, writeBuildState } from "./write-objects.ts";
-
-/** Reports that a build waits for others, because its backend runs as many as it may. */
-export function reportQueued(message: string, { report }: Context): void {
-  report({
-    book: "cluster",
-    chapter: "OsBuilder",
-    path: "Queue",
-    mark: "note",
-    level: "progress",
-    reason: "BuildQueued",
-    message,
-  });
-}
+import { attemptFailed, buildAttached, runBegun, runSeen, stepReached } from "./reports.ts";
 
 /** Reports that a build waits for the run of another one. */
 export async function reportAttached(
@@ -25,8 +13,7 @@ export async function reportAttached(
   { state }: RunCase<"reportAttached">,
   context: Context,
 ): Promise<void> {
-  if (await writeBuildState(build, state, context))
-    context.report({ about: build, notice: "BuildAttached", message: state.message });
+  if (await writeBuildState(build, state, context)) context.report(buildAttached(build, state.message));
 }
 
 /** Reports that the run of an attempt was begun. */
@@ -40,24 +27,7 @@ export async function reportBegun(
   const attempt = attemptOf(build);
   if (!(await writeBuildState(build, state, context))) return;
   log.info({ build: build.metadata.name, attempt, backend: backend.kind }, "run begun");
-  const line = { book: `build/${build.metadata.name}`, run: String(attempt), level: "boundary" } as const;
-  report({
-    ...line,
-    chapter: "Prepared",
-    path: "Prepared",
-    mark: "end",
-    reason: "BuildPrepared",
-    message: `attempt ${attempt} has all of its inputs`,
-  });
-  report({
-    about: build,
-    ...line,
-    chapter: "Building",
-    path: `Attempt/${attempt}`,
-    mark: "begin",
-    reason: "BuildStarted",
-    message: state.message,
-  });
+  report(runBegun(build, state.message));
 }
 
 /** Writes the state of a run, and reports what is new about it. */
@@ -71,20 +41,8 @@ export async function reportRun(
       ? { buildStart: timesOf(run.startedAt, undefined, context.clock.now()).buildStart }
       : {};
   if (!(await writeBuildState(build, { ...state, message: clipped(state.message) }, context, more))) return;
-  const attempt = attemptOf(build);
-  if (isFirst) context.report({ about: build, notice: "BuildBuilding", message: `attempt ${attempt} runs` });
-  if (isNewStep)
-    context.report({
-      book: `build/${build.metadata.name}`,
-      chapter: "Building",
-      run: String(attempt),
-      path: `Attempt/${attempt}`,
-      mark: "note",
-      level: "progress",
-      reason: "BuildStepDone",
-      message: `at ${run.step ?? state.reason}`,
-      data: { step: run.step ?? "" },
-    });
+  if (isFirst) context.report(runSeen(build));
+  if (isNewStep) context.report(stepReached(build, run.step, state.reason));
 }
 
 /** Writes that another attempt follows, and reports the failure of the present one. */
@@ -94,18 +52,5 @@ export async function reportRetry(
   context: Context,
 ): Promise<void> {
   if (!(await writeBuildState(build, { ...state, message: clipped(state.message) }, context))) return;
-  const attempt = attemptOf(build);
-  context.report({
-    about: build,
-    book: `build/${build.metadata.name}`,
-    chapter: "Building",
-    run: String(attempt),
-    path: `Attempt/${attempt}`,
-    mark: "fail",
-    level: "boundary",
-    reason: "BuildStepFailed",
-    message: because,
-    data: { class: record.class, step: record.step },
-    next: { action: record.nextAction, actor: "administrator" },
-  });
+  context.report(attemptFailed(build, because, record));
 }

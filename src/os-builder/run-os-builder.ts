@@ -24,6 +24,7 @@ import { optInController } from "./opt-in-controller.ts";
 import { pruneController } from "./prune-controller.ts";
 import { hasEnded, stateOfBuild } from "../core/config/build-phase.ts";
 import { defined } from "../api/schema/defined.ts";
+import { builderStarted, builderStopped } from "./reports.ts";
 
 export interface OsBuilderOptions extends Ports {
   readonly kube: KubeClient;
@@ -133,17 +134,9 @@ export async function runOsBuilder(options: OsBuilderOptions, signal: AbortSigna
   const sections = new SectionMeter();
   const journal = meteredJournal(options.journal, sections, clock);
   const progress: Progress = { caches: undefined, leads: false };
-  const life = { book: "cluster", chapter: "OsBuilder", run: identity } as const;
   // The lines of the process itself go past the meter of sections.
   const report = createReport({ journal: options.journal, log });
-  report({
-    ...life,
-    path: "Start",
-    mark: "begin",
-    level: "boundary",
-    reason: "Started",
-    message: `${identity}, version ${version}`,
-  });
+  report(builderStarted(identity, version));
   const text = () =>
     metricsText([
       ...sections.families(),
@@ -158,14 +151,7 @@ export async function runOsBuilder(options: OsBuilderOptions, signal: AbortSigna
     signal,
     (term) => runTerm({ ...options, journal }, progress, term),
   );
-  report({
-    ...life,
-    path: "Shutdown",
-    mark: "end",
-    level: "boundary",
-    reason: "Stopped",
-    message: `${identity} ended`,
-  });
+  report(builderStopped(identity));
   await Promise.all(shows);
 }
 

@@ -23,12 +23,16 @@ const decisions = [
   "src/core/config/image-pair.ts",
 ];
 
+/** The page of a component with everything that it reports, a function for each happening. */
+const isPage = (path: string) => path.endsWith("/reports.ts") && !path.startsWith("src/api/");
+const pages = sourceFiles().filter(({ path }) => isPage(path));
+
 const spoken = sourceFiles()
   .filter(({ path }) => !path.startsWith("src/api/") && !path.startsWith("src/kube/"))
   .map(({ path, text, code }) => ({
     text,
     isDecision: decisions.some((place) => path.startsWith(place)),
-    isReporter: reports.test(code),
+    isReporter: isPage(path) || reports.test(code),
   }))
   .filter(({ isDecision, isReporter }) => isDecision || isReporter);
 
@@ -38,7 +42,9 @@ const isReason = (reason: string) =>
     isDecision ? text.includes(`"${reason}"`) : new RegExp(`\\breason:[^;{]*"${reason}"`).test(text),
   );
 const isNotice = (notice: string) =>
-  spoken.some(({ text, isDecision }) => text.includes(`"${notice}"`) && (isDecision || /\bnotice:/.test(text)));
+  spoken.some(
+    ({ text, isDecision }) => text.includes(`"${notice}"`) && (isDecision || /\bnotice:|\bnoticed\(/.test(text)),
+  );
 
 test("no Event and no journal line is made by hand", () => {
   const found = sourceFiles()
@@ -47,6 +53,25 @@ test("no Event and no journal line is made by hand", () => {
       code.split("\n").flatMap((line, index) => (byHand.test(line) ? [`${path}:${index + 1}: ${line.trim()}`] : [])),
     );
   expect(found).toEqual([]);
+});
+
+/** Makes a report where it is made known, and not on the page of its component. */
+const besidePage = /\breport(?:\?\.)?\(\s*\{/;
+
+test("a component with a page of its reports makes them there alone, and each that is there is made known [guards-report-pages-1]", () => {
+  expect(pages.map(({ path }) => path)).toContain("src/os-builder/reports.ts");
+  const others = sourceFiles().filter(({ path }) => !isPage(path));
+  for (const { path, code } of pages) {
+    const room = path.slice(0, path.lastIndexOf("/") + 1);
+    const ofRoom = others.filter((file) => file.path.startsWith(room));
+    expect(ofRoom.filter((file) => besidePage.test(file.code)).map((file) => file.path)).toEqual([]);
+    const unused = [...code.matchAll(/^export (?:const|function) (\w+)/gm)].filter(
+      ([, name = ""]) => !ofRoom.some((file) => new RegExp(`\\b${name}\\b`).test(file.code)),
+    );
+    expect(unused.map(([, name]) => name)).toEqual([]);
+  }
+  expect(besidePage.test('report({ about: pool, notice: "Completed", message })')).toBe(true);
+  expect(besidePage.test("context.report(imageBuilt(build, image, reason))")).toBe(false);
 });
 
 test("the rule finds hand-made Events and lines, and nothing else", () => {

@@ -12,7 +12,7 @@ const group = "admissionregistration.k8s.io";
 /** The objects that a policy or binding takes parameters from, and the field that names them. */
 interface Parameters {
   readonly field: "spec.paramKind" | "spec.paramRef";
-  /** What the author must be allowed to get. */
+  /** The objects that the author must be allowed to get. */
   readonly objects: Pick<AccessAttributes, "group" | "resource" | "namespace" | "name">;
   readonly refusal: string;
 }
