@@ -12,6 +12,7 @@ import { equalValues } from "../ignition/canonical.ts";
 import { type Context, type Controller, watching } from "../kube/controller.ts";
 import { isConflict, isNotFound } from "../kube/kube-error.ts";
 import { type Outcome, done } from "../kube/outcome.ts";
+import { machineLabelled, nameReleased } from "./reports.ts";
 
 /**
  * Keeps NodeBindings: gives the Node of a machine that joined the labels of its pool, notes which Node it became and which
@@ -192,18 +193,13 @@ async function giveLabels(
   const { resourceVersion } = node.metadata;
   const metadata = { resourceVersion, labels, annotations: { [annotations.joinedPool]: spec.pool } };
   await kube.patch(kubernetes.Node, { name }, { type: "merge", body: { metadata } }, { signal });
-  report({ about: node, notice, message });
+  report(machineLabelled(node, notice, message));
 }
 
 function reportReleased(name: string, { released }: BindingMemory, { caches, report }: Context): void {
   const pool = caches.of(MachineConfigPool).get(released.get(name) ?? "");
   released.delete(name);
-  if (pool !== undefined)
-    report({
-      about: pool,
-      notice: "NameReleased",
-      message: `The name ${name} is free: its Node or its NodeBinding was deleted, and another machine of any pool may join by it`,
-    });
+  if (pool !== undefined) report(nameReleased(pool, name));
 }
 
 /** Removes JoinPlaces whose time is over: the credentials of their configurations have ended by then. */

@@ -27,6 +27,7 @@ import { type Caches, type Context, type Controller, watching } from "../kube/co
 import { updateObject } from "../kube/kube-client.ts";
 import { KubeError, isForbidden, isInvalid, isNotFound, isPassing } from "../kube/kube-error.ts";
 import { type Outcome, done } from "../kube/outcome.ts";
+import { bootImageUpdated } from "./reports.ts";
 
 /** Time after which an update that the API server refused is tried again. */
 const retrySeconds = 60;
@@ -288,11 +289,7 @@ async function giveBootImage(set: MachineSet, decision: Update, context: Context
     };
   }
   log.info({ machineSet: name, from, to }, "boot image updated");
-  report({
-    about: set,
-    notice: "BootImageUpdated",
-    message: `new machines start from ${to}, and no longer from ${from}`,
-  });
+  report(bootImageUpdated(set, from, to));
   return { verdict: "current", image: to };
 }
 

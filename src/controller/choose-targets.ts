@@ -7,14 +7,21 @@ import { causeOf, changedSources } from "../core/config/changed-sources.ts";
 import { imageAnnotations, imageText, namedImage, shortImage, stockTarget } from "../core/config/image-pair.ts";
 import type { PoolFacts } from "../core/pool/pool-progress.ts";
 import { quarantineStep } from "../core/pool/quarantine.ts";
-import { exclusionRemedy } from "../core/pool/rollout-holds.ts";
 import type { Context } from "../kube/controller.ts";
 import { type Shared, describeMachine, taintsOf } from "./mark-members.ts";
 import { type NodeChanges, type WrittenNode, writesAtOnce } from "./node-writes.ts";
 import { lineSource } from "./report-pool.ts";
 import { writesOfMachine } from "./refused-writes.ts";
 import { eachAtOnce } from "../ports/each-at-once.ts";
-import { listText } from "../core/text/list-text.ts";
+import type { Happening } from "../kube/report.ts";
+import {
+  machineExcluded,
+  machinesDeferred,
+  machinesTargeted,
+  targetGiven,
+  targetQuarantined,
+  targetWithdrawn,
+} from "./reports.ts";
 
 /** What choosing remembers between two passes. */
 export class ChoiceMemory {
@@ -78,8 +85,9 @@ export async function giveTargets(
     context.log.info({ pool: name, node: chosen, target, ...image, was, ...selection.budget }, "node targeted");
     // Root on a machine can put back each target that it is given.
     if (shared.reports.ownLines.take(lineSource(chosen, target), shared.now()) > 0) return;
-    reportTarget(node, given, context);
-    if (isOver) reportGiven(pool, target, [chosen], context);
+    const told = givenTarget(node, given);
+    if (told !== undefined) context.report(told);
+    if (isOver) context.report(machinesTargeted(pool, target, [chosen]));
     else nodes.push(chosen);
   };
   try {
@@ -99,7 +107,7 @@ export async function giveTargets(
     });
   } finally {
     isOver = true;
-    reportGiven(pool, target, nodes.sort(), context);
+    if (nodes.length > 0) context.report(machinesTargeted(pool, target, nodes.sort()));
   }
   return result;
 }
@@ -124,63 +132,26 @@ function targetChanges(
   };
 }
 
-/** The line in the book of a machine that was given its target. @param node as it was before. */
-function reportTarget(node: Node, { pool, target, image, because }: Given, { report }: Context): void {
+/** The happening for the book of a machine that was given its target, if it needs that. @param node as it was before. */
+function givenTarget(node: Node, { pool, target, image, because }: Given): Happening | undefined {
   const { name } = node.metadata;
   const has = node.metadata.annotations ?? {};
   const taken = has[annotations.desiredConfig] ?? "";
   const from = imageText(namedImage(has, "current"));
-  const here = { book: `node/${name}`, chapter: "Update", level: "boundary" } as const;
-  if (has[annotations.currentConfig] === target && from === image) {
-    // It has that configuration already: its previous target was withdrawn.
-    if (taken !== "" && taken !== target)
-      report({
-        ...here,
-        run: taken,
-        path: "Updated",
-        mark: "end",
-        outcome: "Superseded",
-        reason: "Superseded",
-        message: `${taken} was taken back, and ${name} stays on ${target}`,
-      });
-    return;
-  }
+  // It has that configuration already: its previous target was withdrawn.
+  if (has[annotations.currentConfig] === target && from === image)
+    return taken === "" || taken === target ? undefined : targetWithdrawn(name, taken, target);
   const inImage =
     image === from ? "" : image === "" ? " and goes back to the stock OS" : ` in image ${shortImage(image)}`;
-  report({
-    ...here,
-    run: target,
-    path: "Requested",
-    mark: "begin",
-    reason: "TargetSet",
-    message: `${name} gets ${target}${inImage}`,
-    data: {
-      from: has[annotations.currentConfig] ?? "",
-      to: target,
-      ...(image === from ? {} : { fromImage: from, toImage: image }),
-      pool,
-      ...because,
-      parent: `pool/${pool} Rollout ${target}`,
-    },
-  });
-}
-
-function reportGiven(
-  pool: MachineConfigPool,
-  target: string,
-  given: readonly string[],
-  { report }: Pick<Context, "report">,
-): void {
-  const [first] = given;
-  if (first === undefined) return;
-  report({
-    about: pool,
-    notice: "SetDesiredConfig",
-    message:
-      given.length === 1
-        ? `Targeted node ${first} to MachineConfig ${target}`
-        : `Set target for ${given.length} nodes to MachineConfig ${target}: ${listText(given, 5)}`,
-  });
+  const data = {
+    from: has[annotations.currentConfig] ?? "",
+    to: target,
+    ...(image === from ? {} : { fromImage: from, toImage: image }),
+    pool,
+    ...because,
+    parent: `pool/${pool} Rollout ${target}`,
+  };
+  return targetGiven(name, target, { inImage, data });
 }
 
 /** Reports once which machines wait because the operator runs there. */
@@ -192,11 +163,7 @@ export function reportDeferred(
   const text = `${members.target} ${selection.deferred.join(",")}`;
   if (selection.deferred.length === 0 || memory.deferred.get(pool.metadata.name) === text) return;
   memory.deferred.set(pool.metadata.name, text);
-  report({
-    about: pool,
-    notice: "DeferringOperatorNodeUpdate",
-    message: `The operator runs on ${selection.deferred.join(", ")}, which is updated last`,
-  });
+  report(machinesDeferred(pool, selection.deferred));
 }
 
 /**
@@ -236,17 +203,10 @@ export async function keepQuarantine(
       return "written" as const;
     });
   };
-  const line = { about: pool, book: `pool/${name}`, chapter: "Rollout", run: target, mark: "note" } as const;
   for (const [node, record] of step.excluded) {
     await annotate(node, { [annotations.quarantineReported]: record });
     if (!memory.reportsExclusion(name, `${target} ${members.image.image}`, node)) continue;
-    report({
-      ...line,
-      path: `Excluded/${node}`,
-      level: "boundary",
-      reason: "MachineExcluded",
-      message: `${node} went back from ${target}: it alone is excluded, and the other machines get the target; ${exclusionRemedy}`,
-    });
+    report(machineExcluded(pool, target, node));
   }
   if (step.annotation !== undefined)
     await kube.patch(
@@ -260,13 +220,7 @@ export async function keepQuarantine(
     const recorded = await annotate(node, { [annotations.quarantineReported]: record });
     // Without the record, only what the pool did not show before is new.
     if (recorded === "refused" && step.annotation === undefined) continue;
-    report({
-      ...line,
-      path: `Blocked/${node}`,
-      level: "boundary",
-      reason: "TargetQuarantined",
-      message: `${listText(step.witnesses, 5)} went back from ${target}: no other healthy machine gets it until another target is rendered or the annotation ${annotations.quarantined} is removed`,
-    });
+    report(targetQuarantined(pool, target, node, step.witnesses));
   }
   for (const node of step.remedy) {
     const changes = { [annotations.refusedTargets]: null, [annotations.quarantineReported]: null };

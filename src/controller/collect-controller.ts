@@ -25,7 +25,7 @@ import { type Caches, type Context, type Controller, type Watch, watching } from
 import { isAlreadyExists, isConflict, isForbidden } from "../kube/kube-error.ts";
 import { type Outcome, done } from "../kube/outcome.ts";
 import { trimBuild, trimMachineConfig, trimNode } from "../core/pool/trim.ts";
-import { listText } from "../core/text/list-text.ts";
+import { configRestored, configsRemoved, poolAnnotationIgnored } from "./reports.ts";
 
 /** The controller notices within this time that a config has lost its last user. */
 const reconcileAfterSeconds = 300;
@@ -229,8 +229,7 @@ function reportProblems(
   const text = problems
     .map(({ path, reason, remedy }) => `${path}: ${reason}${remedy === undefined ? "" : `; ${remedy}`}`)
     .join("; ");
-  if (pool !== undefined && text !== "" && reported.get(name) !== text)
-    report({ about: pool, notice: "PoolAnnotationIgnored", message: text });
+  if (pool !== undefined && text !== "" && reported.get(name) !== text) report(poolAnnotationIgnored(pool, text));
   if (text === "") reported.delete(name);
   else reported.set(name, text);
 }
@@ -263,11 +262,7 @@ async function remove(
   }
   if (removed.length === 0 || pool === undefined) return;
   const kept = (because: string) => verdicts.filter((verdict) => verdict.keep && verdict.because === because).length;
-  report({
-    about: pool,
-    notice: "RenderedConfigsRemoved",
-    message: `Removed ${removed.length} rendered ${removed.length === 1 ? "config" : "configs"} that nothing uses: ${listText(removed, 5)}; kept: ${kept("used")} in use, ${kept("recent")} for going back`,
-  });
+  report(configsRemoved(pool, removed, { used: kept("used"), recent: kept("recent") }));
 }
 
 async function makeAgain(
@@ -291,12 +286,7 @@ async function makeAgain(
         if (!isAlreadyExists(error)) throw error;
       }
       if (pool === undefined) log.warn({ pool: name, config, users }, "rendered config made again");
-      else
-        report({
-          about: pool,
-          notice: "RenderedConfigRestored",
-          message: `${config} was deleted while it is used by ${users.slice(0, 5).join(", ")}: it is made again`,
-        });
+      else report(configRestored(pool, config, users));
     }
     gone.delete(config);
   }

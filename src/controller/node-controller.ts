@@ -43,6 +43,7 @@ import { markMembers } from "./mark-members.ts";
 import { NodeMemory } from "./node-memory.ts";
 import { writesOfMachine } from "./refused-writes.ts";
 import { reportCanary, reportInconsistencies, writePoolStatus } from "./report-pool.ts";
+import { poolSelectsAll } from "./reports.ts";
 
 /** Delay after a write conflict: the conflicting write may be of a kind that no watch here reports. */
 const overtakenSeconds = 1;
@@ -84,11 +85,7 @@ export function nodeController(): Controller {
       if (pool === undefined) return done();
       const problem = pool.spec.nodeSelector === undefined ? undefined : selectorProblem(pool.spec.nodeSelector);
       if (problem?.is === "empty") {
-        context.report({
-          about: pool,
-          notice: "SelectingAll",
-          message: "This machineconfigpool is selecting all nodes. A non-empty selector is required.",
-        });
+        context.report(poolSelectsAll(pool, "nodes"));
         return stalled("SelectingAll", "the nodeSelector is empty and would select every node");
       }
       memory.faults.begin();

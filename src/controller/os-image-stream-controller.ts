@@ -28,6 +28,7 @@ import { updateObject } from "../kube/kube-client.ts";
 import { type Outcome, done, waiting } from "../kube/outcome.ts";
 import type { ImageStore, ImageStoreSettings } from "../registry/image-store.ts";
 import { own } from "../api/schema/own.ts";
+import { streamsNotRead } from "./reports.ts";
 
 type Images = Pick<ImageStore, "inspect" | "resolve" | "readFiles">;
 export type OpenStreamImages = (settings: ImageStoreSettings) => Images;
@@ -267,7 +268,7 @@ async function perform(
   if (decision.do === "nothing") {
     if (isNews && told !== "") {
       log.info({ problems: decision.problems }, "no OS image stream is known");
-      report({ about: config, notice: "OSImageStreamsNotRead", message: told });
+      report(streamsNotRead(config, told));
     }
     return;
   }
@@ -301,6 +302,5 @@ async function perform(
     },
     by,
   );
-  if (isNews && told !== "" && written !== undefined)
-    report({ about: written, notice: "OSImageStreamsNotRead", message: told });
+  if (isNews && told !== "" && written !== undefined) report(streamsNotRead(written, told));
 }

@@ -6,17 +6,9 @@ import type { Context } from "../kube/controller.ts";
 import { type Outcome, done, stalled, waiting } from "../kube/outcome.ts";
 import { type DrainWatches, restDrain, watchDrain, currentBudgets } from "./drain-watches.ts";
 import { deletePod, evictEach, foresee, namespacesOf, podsOn } from "./evict-pods.ts";
-import {
-  reportBeginning,
-  reportCordon,
-  reportDrained,
-  reportForeignCordon,
-  reportHold,
-  reportProgress,
-  reportSkipped,
-  reportUncordon,
-} from "./report-drain.ts";
+import { reportDrained, reportProgress, reportSkipped, reportUncordon } from "./report-drain.ts";
 import { updateNode } from "./update-node.ts";
+import { cordonFound, drainBegun, drainForecast, drainHeld, nodeCordoned } from "./reports.ts";
 
 /** What one pass over the drain request of a node acts with. */
 export interface DrainActs {
@@ -108,11 +100,11 @@ async function cordon(
 ): Promise<DrainPerformed> {
   const { kube, clock, report } = context;
   const node = nodeOf(pass);
-  if (warning !== undefined) report({ about: node, notice: "DrainForecast", ...warning });
+  if (warning !== undefined) report(drainForecast(node, warning));
   const written = await updateNode(kube, node, (object) => cordonChange(object, { now: clock.now(), pods }), context);
   if (written === undefined || drainStep(written.object).do !== "evict") return done();
-  reportCordon(written.object, written.decision.again, context);
-  reportBeginning(written.object, { pods, foreseen }, context);
+  report(nodeCordoned(written.object, written.decision.again));
+  report(drainBegun(written.object, { pods, foreseen }));
   return { ...pass, node: written.object };
 }
 
@@ -125,8 +117,8 @@ async function begin({ pods }: DrainCase<"begin">, pass: DrainPass, { context }:
     context,
   );
   if (written?.decision === "begins") {
-    reportForeignCordon(written.object, context);
-    reportBeginning(written.object, { pods, foreseen: undefined }, context);
+    context.report(cordonFound(written.object));
+    context.report(drainBegun(written.object, { pods, foreseen: undefined }));
   }
   const began = written === undefined ? undefined : drainBegan(written.object);
   return began === undefined ? done() : { ...pass, began };
@@ -138,7 +130,7 @@ async function force(
   { context }: DrainActs,
 ): Promise<DrainPass> {
   for (const { pod, message } of pods) {
-    reportHold(nodeOf(pass), { reason: "DrainForced", message }, context);
+    context.report(drainHeld(nodeOf(pass), { reason: "DrainForced", message }));
     await deletePod(pod, context);
   }
   return { ...pass, forced: verdict };
@@ -182,7 +174,7 @@ async function uncordon(node: Node, { name, watches, context }: DrainActs): Prom
 async function wait(decision: DrainCase<"wait">, node: Node, { name, watches, context }: DrainActs): Promise<Outcome> {
   const { because: message, reason, report, memory, counts, seconds } = decision;
   watches.memories.set(name, memory);
-  if (report !== undefined) reportHold(node, report, context);
+  if (report !== undefined) context.report(drainHeld(node, report));
   if (decision.writesProgress) await reportProgress(name, { reason, message }, context);
   context.log.debug({ node: name, ...counts }, "draining");
   return waiting("Draining", message, seconds);

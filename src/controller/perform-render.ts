@@ -9,13 +9,23 @@ import type {
   RenderTarget,
   RenderView,
   RenderedPool,
+  TargetNews,
 } from "../core/render/render-decision.ts";
+import { describeRendered } from "../core/preview/describe-rendered.ts";
 import type { Context } from "../kube/controller.ts";
 import { KubeError, isPassing } from "../kube/kube-error.ts";
 import { type Outcome, done, stalled, waiting } from "../kube/outcome.ts";
+import type { Happening } from "../kube/report.ts";
+import {
+  configGenerated,
+  firstTargetRendered,
+  poolSelectsAll,
+  renderRecovered,
+  renderRefused,
+  targetChanged,
+} from "./reports.ts";
 import type { RenderMemory } from "./render-memory.ts";
 import { pacedTarget } from "./render-pace.ts";
-import { reportGenerated, reportRecovered, reportRefusal, reportSelectingAll, reportTarget } from "./report-render.ts";
 
 /** The means of one pass over a pool. */
 export interface RenderActs {
@@ -53,10 +63,10 @@ export async function performRender(
     case "wait":
       return waiting(decision.reason, decision.because, decision.seconds);
     case "refuseAll":
-      reportSelectingAll(view.pool, context);
+      context.report(poolSelectsAll(view.pool, "machineconfigs"));
       return stalled("SelectingAll", decision.because);
     case "refuse":
-      if (decision.isNews) reportRefusal(decision, view, context);
+      if (decision.isNews) context.report(renderRefused(view.pool.metadata.name, decision.reason, decision.because));
       memory.refused.set(view.pool.metadata.name, decision.because);
       return stalled(decision.reason, decision.message);
     case "point":
@@ -85,7 +95,7 @@ async function store({ config }: RenderCase<"store">, view: RenderView, context:
   const made = await kube.create(MachineConfig, config, { owner: fieldManagers.render, signal });
   const lost = fieldsNotHeld(made, config);
   if (lost.length > 0) return { verdict: "partly", lost };
-  reportGenerated(config.metadata.name, view, context);
+  context.report(configGenerated(view.pool, config.metadata.name, view));
   return { verdict: "kept" };
 }
 
@@ -125,6 +135,14 @@ async function lostBy(config: RenderedPool["config"], { kube, signal }: Context)
   }
 }
 
+/** The happening of a new target: its changes, or of a pool's first target how many configs it was merged from. */
+function targetPointed(rendered: RenderedPool, news: TargetNews, pool: MachineConfigPool, members: number): Happening {
+  const to = rendered.config.metadata.name;
+  if (news.is === "first") return firstTargetRendered(pool.metadata.name, to, members);
+  const changes = describeRendered(news.from, rendered);
+  return targetChanged(pool, { from: news.from.metadata.name, to, changes, members }, news.isKnown);
+}
+
 /** Reports the new target, and points the pool at it. */
 async function point(
   decision: RenderCase<"point">,
@@ -136,10 +154,10 @@ async function point(
   const { pool, members } = view;
   const { name } = pool.metadata;
   const target = rendered.config.metadata.name;
-  if (isRecovered) reportRecovered(name, context);
+  if (isRecovered) context.report(renderRecovered(name));
   memory.refused.delete(name);
   if (decision.news !== undefined) {
-    reportTarget(decision, view, context);
+    context.report(targetPointed(rendered, decision.news, pool, members.length));
     memory.pointed.set(name, target);
   }
   if (configuration === undefined) return done();

@@ -2,7 +2,7 @@ import { kubernetes } from "../api/foreign/kubernetes.ts";
 import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { MachineConfiguration } from "../api/kinds/machine-configuration.ts";
 import { PinnedImageSet } from "../api/kinds/pinned-image-set.ts";
-import { annotations, fieldManagers, labels, objects } from "../api/names.ts";
+import { annotations, fieldManagers, objects } from "../api/names.ts";
 import { pinGrantText } from "../core/images/pin-grant.ts";
 import { decideSlots, pinsAtOnce } from "../core/pool/pin-slots.ts";
 import { poolsOfSet } from "../core/pool/pinned-sets.ts";
@@ -17,6 +17,7 @@ import { writesAtOnce } from "./node-writes.ts";
 import { PinMachines } from "./pin-machines.ts";
 import { type MachineWrites, WriteFaults, reportNotWritten, writesOfMachine } from "./refused-writes.ts";
 import { claims } from "./report-pool.ts";
+import { pinnedImagesUnmatched } from "./reports.ts";
 
 /** The only key: it decides about all machines at once. */
 const everyMachine = "machines";
@@ -144,11 +145,7 @@ function reportUnmatched(unmatched: Map<string, string>, { caches, report }: Con
     if (deletionTimestamp !== undefined || poolsOfSet(set, pools).length > 0) unmatched.delete(name);
     else if (unmatched.get(name) !== known) {
       unmatched.set(name, known);
-      report({
-        about: set,
-        notice: "PinnedImageSetWithoutPool",
-        message: `No pool selects metadata.labels of PinnedImageSet ${name}: no machine fetches its images; give it a label that the machineConfigSelector of a pool selects, such as ${labels.role}: worker`,
-      });
+      report(pinnedImagesUnmatched(set));
     }
   }
   const present = new Set(sets.map(({ metadata }) => metadata.name));

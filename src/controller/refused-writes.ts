@@ -2,6 +2,7 @@ import type { Node } from "../api/foreign/kubernetes.ts";
 import type { Context } from "../kube/controller.ts";
 import { KubeError, isTooLarge, isTooManyRequests, isUnauthorized } from "../kube/kube-error.ts";
 import type { SourceBuckets } from "../ports/source-buckets.ts";
+import { machineNotWritten } from "./reports.ts";
 
 /** How many writes of one object must fail before its machine can be at fault: fewer may be races or an outage. */
 const failuresOfOwn = 3;
@@ -185,9 +186,5 @@ export function reportNotWritten(
   const node = memory.cluster.node(name)?.node;
   if (node === undefined || memory.reports.claims.take(`refused ${name}`, memory.now()) > 0) return;
   log.warn({ node: name, error }, "the API server refuses what is written of a machine");
-  report({
-    about: node,
-    notice: "MachineNotWritten",
-    message: `The API server refuses what is written of ${name}, so that it gets nothing new: its objects are too large, or name what cannot exist, or change faster than they are written; the controller's log has the answer`,
-  });
+  report(machineNotWritten(node));
 }

@@ -1,8 +1,8 @@
-import type { JournalEntryOf } from "../api/books/report-table.ts";
 import type { Context, Controller } from "../kube/controller.ts";
 import { isPassing } from "../kube/kube-error.ts";
 import type { Outcome } from "../kube/outcome.ts";
 import type { Report } from "../kube/report.ts";
+import { childFailed, childRecovered } from "./reports.ts";
 
 /** Failures of one key in a row from which its controller counts as failing: the first may be a race with a writer. */
 const failuresInARow = 3;
@@ -18,27 +18,21 @@ export function reportingFailures(controller: Controller, report: Report, identi
   const { name } = controller;
   const failures = new Map<string, number>();
   const failing = new Set<string>();
-  const line = {
-    book: "cluster",
-    chapter: "Controller",
-    path: `Child/${name}`,
-    run: identity,
-    level: "boundary",
-  } as const satisfies Partial<JournalEntryOf<"cluster">> & { readonly book: string };
+  const child = { identity, name };
 
   function failed(key: string, error: unknown): void {
     const count = (failures.get(key) ?? 0) + 1;
     failures.set(key, count);
     if (count !== failuresInARow) return;
     const message = `${key}: ${error instanceof Error ? error.message : String(error)}`.slice(0, longestMessage);
-    report({ ...line, mark: failing.size === 0 ? "begin" : "retry", reason: "ChildFailing", message });
+    report(childFailed(child, message, failing.size === 0));
     failing.add(key);
   }
 
   function worked(key: string): void {
     failures.delete(key);
     if (failing.delete(key) && failing.size === 0)
-      report({ ...line, mark: "end", reason: "Recovered", message: `the controller ${name} works for ${key} again` });
+      report(childRecovered(child, `the controller ${name} works for ${key} again`));
   }
 
   return {

@@ -16,7 +16,19 @@ import { equalValues } from "../ignition/canonical.ts";
 import type { Context } from "../kube/controller.ts";
 import { type Decided, updateByDecision } from "../kube/kube-client.ts";
 import { type BucketLimits, SourceBuckets } from "../ports/source-buckets.ts";
-import type { Report } from "../kube/report.ts";
+import type { Happening, Report } from "../kube/report.ts";
+import {
+  canaryBegun,
+  canaryFailed,
+  canaryProven,
+  machineFailed,
+  machineUpdated,
+  nodeInSeveralPools,
+  poolTurned,
+  stateMismatched,
+  updateBegun,
+  updateCompleted,
+} from "./reports.ts";
 
 /**
  * How often what a machine says of itself enters the book of its pool. Root on it changes that many times a second, and
@@ -100,23 +112,9 @@ export function reportPoolStanding(
   // Once every machine has had the target, later events of a machine are not part of the roll-out.
   if (cluster.pool(after.pool)?.status?.configuration?.name === after.target) return;
   if (reports.claims.take(name, memory.now()) > 0) return;
-  const here = {
-    book: `pool/${after.pool}`,
-    chapter: "Rollout",
-    run: after.target,
-    path: `Node/${name}`,
-    level: "boundary",
-    data: { chapter: `node/${name} Update ${after.target}` },
-  } as const;
-  if (after.is === "updated")
-    report?.({ ...here, mark: "end", reason: "NodeUpdated", message: `${name} has ${after.target}` });
-  else
-    report?.({
-      ...here,
-      mark: "fail",
-      reason: "NodeFailed",
-      message: `${name} cannot go on without help: ${cluster.node(name)?.facts.says ?? ""}`,
-    });
+  const machine = { ...after, name };
+  if (after.is === "updated") report?.(machineUpdated(machine));
+  else report?.(machineFailed(machine, cluster.node(name)?.facts.says ?? ""));
 }
 
 /** The news of a pool's status, compared with the previous one. */
@@ -170,20 +168,9 @@ export async function writePoolStatus(facts: PoolFacts, memory: ReportMemory, co
   if (written === undefined) return;
   const { news, latest } = written.decision;
   if (latest !== undefined)
-    for (const line of await boundaries(latest, news.turns, because, memory, context))
-      report({ about: undefined, book: `pool/${name}`, ...line });
-  if (news.began)
-    report({
-      about: pool,
-      notice: "Updating",
-      message: `Pool ${name} is updating to MachineConfig ${facts.members.target}`,
-    });
-  if (news.completed !== undefined)
-    report({
-      about: pool,
-      notice: "Completed",
-      message: `Pool ${name} has completed update to MachineConfig ${news.completed}`,
-    });
+    for (const line of await boundaries(latest, news.turns, because, memory, context)) report(poolTurned(name, line));
+  if (news.began) report(updateBegun(pool, facts.members.target));
+  if (news.completed !== undefined) report(updateCompleted(pool, news.completed));
 }
 
 /**
@@ -243,7 +230,7 @@ export function reportCanary(
   if (stage !== "none" && before !== text && facts.count < members.size) {
     memory.canary.set(name, text);
     // A newly started controller that finds them proven has nothing new to report.
-    if (stage !== "proven" || before !== undefined) reportStage(pool, members.target, stage, facts, context);
+    if (stage !== "proven" || before !== undefined) context.report(canaryReached(pool, members.target, stage, facts));
   }
   return isProven ? undefined : facts.provenAt;
 }
@@ -253,34 +240,20 @@ type Stage = "none" | "gone" | "failed" | "proven";
 const stageOf = ({ gone, failed, proven, count }: CanaryFacts): Stage =>
   gone.length === 0 ? "none" : failed.length > 0 ? "failed" : proven.length >= count ? "proven" : "gone";
 
-function reportStage(
+/** @param stage that the machines which go first have reached. */
+function canaryReached(
   pool: MachineConfigPool,
   target: string,
   stage: Exclude<Stage, "none">,
   { gone, failed, proven }: CanaryFacts,
-  { report }: Context,
-): void {
-  const here = {
-    about: pool,
-    book: `pool/${pool.metadata.name}`,
-    chapter: "Rollout",
-    run: target,
-    path: "Canary",
-    level: "boundary",
-  } as const;
+): Happening {
   switch (stage) {
-    case "gone": {
-      const message = `${gone.join(", ")} got ${target} before all others`;
-      return report({ ...here, mark: "begin", reason: "Canary", message });
-    }
-    case "failed": {
-      const message = `${failed.join(", ")} went first with ${target} and failed: the others keep their configuration`;
-      return report({ ...here, mark: "fail", reason: "ProofFailed", message });
-    }
-    case "proven": {
-      const message = `${proven.join(", ")} stayed healthy with ${target}: the others follow`;
-      return report({ ...here, mark: "end", reason: "Proven", message });
-    }
+    case "gone":
+      return canaryBegun(pool, target, gone);
+    case "failed":
+      return canaryFailed(pool, target, failed);
+    case "proven":
+      return canaryProven(pool, target, proven);
   }
 }
 
@@ -308,9 +281,8 @@ function reportSeveralPools(
     // A kubelet may set some labels, and one of them may be what a pool selects by.
     if (memory.claims.take(`pools ${name}`, now) > 0) continue;
     const node = cluster.node(name)?.node;
-    const message = `the pools ${membership.pools.join(" and ")} select ${name}, so that it belongs to none of them and is not updated; take a label away that only one of them selects by`;
     if (node === undefined) log.warn({ node: name, pools: membership.pools }, "node in several pools");
-    else report({ about: node, notice: "SeveralPools", message });
+    else report(nodeInSeveralPools(node, membership.pools));
   }
   for (const name of memory.severalPools.keys())
     if (cluster.unassigned.get(name)?.verdict !== "ambiguous") memory.severalPools.delete(name);
@@ -331,17 +303,7 @@ function reportContradictions(
     if (memory.contradictions.get(name) === what) continue;
     memory.contradictions.set(name, what);
     if (memory.claims.take(name, now) > 0) continue;
-    report({
-      book: `pool/${pool}`,
-      chapter: "Rollout",
-      run: cluster.members(pool).target,
-      path: "StateMismatch",
-      mark: "note",
-      level: "boundary",
-      reason: "StateMismatch",
-      message: `${name}: ${what}`,
-      data: { node: name },
-    });
+    report(stateMismatched({ pool, target: cluster.members(pool).target, name }, what));
   }
   for (const name of memory.contradictions.keys()) if (!contradictions.has(name)) memory.contradictions.delete(name);
 }

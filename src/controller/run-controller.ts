@@ -51,6 +51,7 @@ import { runtimeController } from "./settings/runtime-controller.ts";
 import { type OpenStreamImages, osImageStreamController } from "./os-image-stream-controller.ts";
 import { pinnedImageSlotsController } from "./pinned-image-slots-controller.ts";
 import { pinnedImagesController } from "./pinned-images-controller.ts";
+import { childFailed, childRecovered, controllerStarted, leadLost, leadTaken } from "./reports.ts";
 
 export const controllerNames = [
   "template",
@@ -304,22 +305,15 @@ function metricsOf(
 
 /** Reports in the book of the cluster that the endpoint's threads end, and that they run again. */
 function admissionReports(report: Report, identity: string): AdmissionReports {
-  const about = {
-    book: "cluster",
-    chapter: "Controller",
-    path: "Child/admission",
-    run: identity,
-    level: "boundary",
-  } as const;
+  const child = { identity, name: "admission" };
   const memory = { isFailing: false };
   return {
     ended: (message) => {
-      report({ ...about, mark: memory.isFailing ? "retry" : "begin", reason: "ChildFailing", message });
+      report(childFailed(child, message, !memory.isFailing));
       memory.isFailing = true;
     },
     ready: () => {
-      if (memory.isFailing)
-        report({ ...about, mark: "end", reason: "Recovered", message: "the planner of changes runs again" });
+      if (memory.isFailing) report(childRecovered(child, "the planner of changes runs again"));
       memory.isFailing = false;
     },
   };
@@ -338,27 +332,17 @@ export async function runController(options: ControllerOptions, signal: AbortSig
     sections: new SectionMeter(),
   };
   const journal = meteredJournal(options.journal, counts.sections, clock);
-  const life = { book: "cluster", chapter: "Controller", run: identity, level: "boundary" } as const;
   // The lines of the process itself go past the meter of sections.
   const report = createReport({ journal: options.journal, log });
-  report({
-    ...life,
-    path: "Start",
-    mark: "begin",
-    reason: "Started",
-    message: `${identity}, version ${version}`,
-    data: { toVersion: version },
-  });
+  report(controllerStarted(identity, version));
   const metrics = metricsOf(term, counts, { ...options, journal });
   const answering = admission?.(metrics, admissionReports(report, identity), options, signal);
-  const lead = { ...life, path: "Lead" } as const;
   await whileLeader(
     { kube, clock, random, log, name: controllerLease, namespace, identity, ...options.lease },
     signal,
     async (until) => {
-      report({ ...lead, mark: "begin", reason: "Leading", message: `${identity} leads` });
-      const lost = { mark: "end", reason: "LeadLost", message: `${identity} does not lead any more` } as const;
-      until.addEventListener("abort", () => report({ ...lead, ...lost }), { once: true });
+      report(leadTaken(identity));
+      until.addEventListener("abort", () => report(leadLost(identity)), { once: true });
       const onSynced = (synced: Caches) => {
         // The metrics need what both of these watch.
         term.caches = chosen.includes("render") && chosen.includes("node") ? synced : undefined;

@@ -1,4 +1,13 @@
-import { type EventForm, type ReportInput, type ReportedLine, eventForms, notices } from "../api/books/reports.ts";
+import {
+  type EventForm,
+  type EventSubject,
+  type Notice,
+  type ReportInput,
+  type ReportedLine,
+  type ReportedNotice,
+  eventForms,
+  notices,
+} from "../api/books/reports.ts";
 import { bookKindOf, inTable } from "../api/books/report-table.ts";
 import { redactText } from "../core/text/redact.ts";
 import type { Logger } from "../ports/logger.ts";
@@ -10,6 +19,13 @@ export type Happening = ReportInput | readonly ReportInput[];
 
 /** Reports a happening, once. Never throws and never waits. */
 export type Report = (happening: Happening) => void;
+
+/** A report that belongs to no chapter. @param message one sentence: what happened. */
+export const noticed = (about: EventSubject, notice: Notice, message: string): ReportedNotice => ({
+  about,
+  notice,
+  message,
+});
 
 export const reportsOf = (happening: Happening): readonly ReportInput[] =>
   Array.isArray(happening) ? (happening as readonly ReportInput[]) : [happening as ReportInput];

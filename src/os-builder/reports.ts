@@ -5,11 +5,10 @@
 import type { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import type { MachineOSBuild } from "../api/kinds/machine-os-build.ts";
 import type { MachineOSConfig } from "../api/kinds/machine-os-config.ts";
-import type { EventSubject, Notice } from "../api/books/reports.ts";
 import { annotations } from "../api/names.ts";
 import { defined } from "../api/schema/defined.ts";
 import { type FailureRecord, attemptOf } from "../core/build/build-retry.ts";
-import type { Happening } from "../kube/report.ts";
+import { type Happening, noticed } from "../kube/report.ts";
 import { poolOfBuild } from "./cluster-facts.ts";
 
 /** The one section of a chapter of the same name, which a single line begins and ends. */
@@ -29,7 +28,6 @@ const inAttempt = (build: MachineOSBuild) => {
   const attempt = attemptOf(build);
   return { ...bookOf(build), chapter: "Building", run: String(attempt), path: `Attempt/${attempt}` } as const;
 };
-const noticed = (about: EventSubject, notice: Notice, message: string): Happening => ({ about, notice, message });
 const byAdministrator = (action: string) => ({ action, actor: "administrator" }) as const;
 
 // The process

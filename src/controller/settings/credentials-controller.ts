@@ -16,6 +16,7 @@ import { type Outcome, done, stalled, waiting } from "../../kube/outcome.ts";
 import { clusterSettingsOf, clusterSettingsWatches } from "./cluster-settings-watches.ts";
 import { removeGenerated, writeGenerated } from "./generated-configs.ts";
 import { writeConditions } from "./write-conditions.ts";
+import { settingsRefused } from "../reports.ts";
 
 const waitSeconds = 30;
 const resource = openshift.CRIOCredentialProviderConfig;
@@ -123,5 +124,5 @@ function tell(
 ): void {
   if (memory.told === message) return;
   memory.told = message;
-  if (message !== "") report({ about: object, notice: "SettingsRefused", message });
+  if (message !== "") report(settingsRefused(object, message));
 }

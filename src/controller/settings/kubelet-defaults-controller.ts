@@ -12,6 +12,7 @@ import { type Outcome, done, stalled, waiting } from "../../kube/outcome.ts";
 import { clusterObjectsOf, clusterSettingsOf, clusterSettingsWatches } from "./cluster-settings-watches.ts";
 import { removeGenerated, writeGenerated } from "./generated-configs.ts";
 import { isKubeletBase } from "./kubelet-controller.ts";
+import { settingsRefused } from "../reports.ts";
 
 const waitSeconds = 30;
 
@@ -112,5 +113,5 @@ function tell(
   const id = `${pool} ${object.kind}`;
   if (message === (told.get(id) ?? "")) return;
   told.set(id, message);
-  if (message !== "") report({ about: object, notice: "SettingsRefused", message });
+  if (message !== "") report(settingsRefused(object, message));
 }

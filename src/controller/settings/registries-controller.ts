@@ -43,6 +43,7 @@ import type { ObjectChange } from "../../kube/watch-cache.ts";
 import { type BucketLimits, SourceBuckets } from "../../ports/source-buckets.ts";
 import { writeGenerated } from "./generated-configs.ts";
 import { writeConditions } from "./write-conditions.ts";
+import { registriesRecovered, registriesRefused, registryObjectTold } from "../reports.ts";
 
 const waitSeconds = 30;
 
@@ -345,7 +346,7 @@ function tellObjects(
     const ofPools = told.get(name) ?? new Map<string, string>();
     const isNew = ![...ofPools.values()].includes(message);
     told.set(name, ofPools.set(pool, message));
-    if (isNew) report({ about: object, notice: first.notice, message });
+    if (isNew) report(registryObjectTold(object, first.notice, message));
   }
 }
 
@@ -357,28 +358,11 @@ function reportRefused(
 ): void {
   if (refused.get(pool) === message) return;
   refused.set(pool, message);
-  report({
-    book: `pool/${pool}`,
-    chapter: "Render",
-    path: "Registries",
-    mark: "begin",
-    level: "boundary",
-    reason: "RegistriesRefused",
-    message,
-  });
+  report(registriesRefused(pool, message));
 }
 
 function reportRecovered(pool: string, { refused }: RegistriesMemory, { report }: Pick<Context, "report">): void {
-  if (!refused.delete(pool)) return;
-  report({
-    book: `pool/${pool}`,
-    chapter: "Render",
-    path: "Registries",
-    mark: "end",
-    level: "boundary",
-    reason: "Recovered",
-    message: "the registries of the pool's machines are written again",
-  });
+  if (refused.delete(pool)) report(registriesRecovered(pool));
 }
 
 /**

@@ -1,3 +1,4 @@
+import type { ReportedNotice } from "../../api/books/reports.ts";
 import { MachineConfig } from "../../api/kinds/machine-config.ts";
 import { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import type { Resource } from "../../api/schema/object.ts";
@@ -17,6 +18,7 @@ import { isConflict, isNotFound } from "../../kube/kube-error.ts";
 import { type Outcome, done, stalled, waiting } from "../../kube/outcome.ts";
 import type { ObjectChange } from "../../kube/watch-cache.ts";
 import { removeGenerated, writeGenerated } from "./generated-configs.ts";
+import { settingsApplied, settingsRefused } from "../reports.ts";
 
 /** What every decision about an object with settings sees. */
 export type CommonView<T extends SettingsObject> = Omit<SettingsView<T>, "kind" | "filesOf" | "decides">;
@@ -156,7 +158,7 @@ async function perform<T extends SettingsObject>(
     case "refuse": {
       const message = settingsProblemsText(decision.problems);
       await writeStatus(resource, object, decision.status, context);
-      tell(object, { notice: "SettingsRefused", message }, told, context);
+      tell(object, settingsRefused(object, message), told, context);
       return stalled("Invalid", message);
     }
     case "apply": {
@@ -168,8 +170,7 @@ async function perform<T extends SettingsObject>(
         if (await writeGenerated(config, kind.owner, context)) written.push(config.metadata.name);
       for (const config of decision.stale) await removeGenerated(config, object, context);
       await writeStatus(resource, object, decision.status, context);
-      if (written.length > 0)
-        tell(object, { notice: "SettingsApplied", message: `written as ${written.join(", ")}` }, told, context);
+      if (written.length > 0) tell(object, settingsApplied(object, written), told, context);
       else told.delete(object.metadata.name);
       return done();
     }
@@ -179,15 +180,15 @@ async function perform<T extends SettingsObject>(
 /** An Event, unless the last one about the object said the same. */
 function tell(
   object: SettingsObject,
-  said: { readonly notice: "SettingsApplied" | "SettingsRefused"; readonly message: string },
+  happening: ReportedNotice,
   told: Map<string, string>,
   { report }: Pick<Context, "report">,
 ): void {
   const { name } = object.metadata;
-  const text = `${said.notice} ${said.message}`;
+  const text = `${happening.notice} ${happening.message}`;
   if (told.get(name) === text) return;
   told.set(name, text);
-  report({ about: object, ...said });
+  report(happening);
 }
 
 /** @returns `false`: another writer was first, and the watch brings what it wrote. */
