@@ -11,6 +11,7 @@ import { MarkMemory } from "./mark-members.ts";
 import { NodeWrites } from "./node-writes.ts";
 import { WriteFaults } from "./refused-writes.ts";
 import { ReportMemory, reportPoolStanding, standingOf } from "./report-pool.ts";
+import { poolDeleted } from "./reports.ts";
 
 /**
  * What the node controller knows between two passes. The view of pools and machines is updated change by change, so
@@ -66,15 +67,7 @@ export class NodeMemory {
     const concerned = this.cluster.putPool(name, pool, this.now());
     if (pool !== undefined) return concerned;
     this.reports.forget(name);
-    this.#report?.({
-      book: `pool/${name}`,
-      chapter: "Deleted",
-      path: "Deleted",
-      mark: "end",
-      level: "boundary",
-      reason: "PoolDeleted",
-      message: "the pool was deleted",
-    });
+    this.#report?.(poolDeleted(name));
     this.marks.forget(name);
     this.choice.forget(name);
     return concerned;

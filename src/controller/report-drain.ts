@@ -7,7 +7,7 @@ import type { Uncordoned } from "../core/pool/drain-changes.ts";
 import { drainReasons } from "../core/pool/drain-step.ts";
 import type { Context } from "../kube/controller.ts";
 import { updateObject } from "../kube/kube-client.ts";
-import { drainSkipped, nodeDrained, nodeUncordoned } from "./reports.ts";
+import { drainGivenUp, nodeDrained, nodeUncordoned } from "./reports.ts";
 
 /** Writes the progress of a drain into the MachineConfigNode. */
 export const reportProgress = (
@@ -24,7 +24,7 @@ export async function reportSkipped(
   context: Context,
 ): Promise<void> {
   const { name } = node.metadata;
-  context.report(drainSkipped(node, request, message));
+  context.report(drainGivenUp(node, request, message));
   const notNow = { status: "False", reason: drainReasons.skipped } as const;
   await writePhases(
     name,

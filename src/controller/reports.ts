@@ -194,7 +194,7 @@ export const settingsRefused = (object: EventSubject, why: string): ReportedNoti
   noticed(object, "SettingsRefused", why);
 
 /** @param notice what is wrong with an object about registries. */
-export const registryObjectTold = (
+export const registriesNoticed = (
   object: EventSubject,
   notice: "RegistriesRefused" | "RegistriesNotAsWritten" | "ReleaseAtRisk",
   message: string,
@@ -240,6 +240,16 @@ export const nameReleased = (pool: MachineConfigPool, name: string): Happening =
 
 const inRollout = (pool: string, target: string) =>
   ({ book: `pool/${pool}`, chapter: "Rollout", run: target, level: "boundary" }) as const;
+
+export const poolDeleted = (pool: string): Happening => ({
+  book: `pool/${pool}`,
+  chapter: "Deleted",
+  path: "Deleted",
+  mark: "end",
+  level: "boundary",
+  reason: "PoolDeleted",
+  message: "the pool was deleted",
+});
 
 /** A line that a decision about the pool's book made. */
 export const poolTurned = (pool: string, line: JournalEntryIn<"pool">): Happening => ({
@@ -465,7 +475,7 @@ export const drainHeld = (
 });
 
 /** A drain was given up for now. */
-export const drainSkipped = (node: Node, request: string, message: string): Happening => ({
+export const drainGivenUp = (node: Node, request: string, message: string): Happening => ({
   about: node,
   ...inDrain(node.metadata.name, request),
   path: "Executed/Drained",

@@ -39,7 +39,3 @@ export const authoritiesWaitMsOf = ({ authoritiesWaitMs = 60_000 }: OperatorOpti
 /** Whether a component was applied by an operator of this version. */
 export const isOfVersion = ({ metadata }: KubeObject, version: string): boolean =>
   metadata.annotations?.[annotations.releaseImageVersion] === version;
-
-/** A line's `run`, which is absent where the process has no identity. */
-export const runOf = ({ identity }: Pick<OperatorOptions, "identity">): { readonly run?: string } =>
-  identity === undefined ? {} : { run: identity };

@@ -8,8 +8,16 @@ import { type Facts, factsAbout } from "../core/pool/pool-queries.ts";
 import { equalValues } from "../ignition/canonical.ts";
 import { updateObject } from "../kube/kube-client.ts";
 import { relatedObjects } from "./manifests.ts";
-import { runOf } from "./operator-options.ts";
 import type { TaskContext } from "./operator-task.ts";
+import {
+  installBegun,
+  operatorDegraded,
+  operatorVersionChanged,
+  taskFailed,
+  taskRecovered,
+  upgradeBegun,
+  versionReached,
+} from "./reports.ts";
 
 const owner = fieldManagers.operator;
 const { clusterOperator: name } = objects;
@@ -25,11 +33,7 @@ export async function reportPass(outcomes: readonly TaskOutcome[], context: Task
   const before = conditionOf(existing.status?.conditions, "Degraded");
   const degraded = conditionOf(after?.status?.conditions, "Degraded");
   if (after !== undefined && degraded?.status === "True" && degraded.message !== before?.message)
-    context.report({
-      about: after,
-      notice: "OperatorDegraded",
-      message: `${degraded.reason}: ${degraded.message}`,
-    });
+    context.report(operatorDegraded(after, degraded.reason ?? "", degraded.message ?? ""));
 }
 
 /** What is needed of the operator's context to report on its tasks. */
@@ -46,18 +50,11 @@ export function reportTasks(
 ): void {
   for (const outcome of outcomes) {
     const { task } = outcome;
-    const line = {
-      book: "cluster",
-      chapter: "Operator",
-      ...runOf(options),
-      path: `Sync/${task}`,
-      level: "boundary",
-    } as const;
+    const { identity } = options;
     if (outcome.kind === "failed" && !failing.has(task)) {
       failing.add(task);
-      report({ ...line, mark: "fail", reason: "SyncFailed", message: `${task} fails: ${outcome.message}` });
-    } else if (outcome.kind === "done" && failing.delete(task))
-      report({ ...line, mark: "end", reason: "SyncMended", message: `${task} works again` });
+      report(taskFailed(identity, task, outcome.message));
+    } else if (outcome.kind === "done" && failing.delete(task)) report(taskRecovered(identity, task));
   }
 }
 
@@ -65,17 +62,7 @@ async function newClusterOperator({ kube, clock, report, signal, options }: Task
   const { version } = options;
   const made = await kube.apply(ClusterOperator, { metadata: { name }, spec: {} }, { owner, signal });
   if (made.status?.conditions !== undefined) return made;
-  report({
-    book: "cluster",
-    chapter: "Install",
-    run: version,
-    path: "Begun",
-    mark: "begin",
-    level: "boundary",
-    reason: "InstallBegan",
-    message: `${version} is being installed`,
-    data: { toVersion: version },
-  });
+  report(installBegun(version));
   return kube.patch(
     ClusterOperator,
     { name },
@@ -86,7 +73,7 @@ async function newClusterOperator({ kube, clock, report, signal, options }: Task
 
 function reportVersion(step: VersionStep, operator: ClusterOperator, facts: Facts, context: TaskContext): void {
   const { report, memory, options } = context;
-  const notify = (message: string) => report({ about: operator, notice: "OperatorVersionChanged", message });
+  const notify = (way: string) => report(operatorVersionChanged(operator, way));
   switch (step.step) {
     case "arrivedBefore":
     case "installing":
@@ -94,63 +81,24 @@ function reportVersion(step: VersionStep, operator: ClusterOperator, facts: Fact
     case "upgrading":
       if (memory.reported.upgradeBegan) return;
       memory.reported.upgradeBegan = true;
-      reportUpgradeBegan(step, context);
-      notify(`the machine config operator is on its way from ${step.reached} to ${options.version}`);
+      report(upgradeBegun(step.reached, options.version, step.isBegun));
+      notify(`on its way from ${step.reached} to ${options.version}`);
       return;
     case "arrived":
-      notify(`the machine config operator is at ${options.version}`);
+      notify(`at ${options.version}`);
       if (memory.reported.arrival) return;
       memory.reported.arrival = true;
-      reportArrival(step.from, facts, context);
+      report(versionReached(step.from, options.version, poolsOfUpgrade(facts)));
       return;
   }
 }
 
-const upgradeChapter = (from: string, to: string) =>
-  ({ book: "cluster", chapter: "Upgrade", run: `${from} to ${to}` }) as const;
-
-function reportUpgradeBegan(
-  { reached: from, isBegun }: Extract<VersionStep, { readonly step: "upgrading" }>,
-  { report, options: { version } }: TaskContext,
-): void {
-  report({
-    ...upgradeChapter(from, version),
-    path: "Begun",
-    mark: isBegun ? "retry" : "begin",
-    level: "boundary",
-    reason: "UpgradeBegan",
-    message: `from ${from} to ${version}`,
-    data: { fromVersion: from, toVersion: version },
-  });
-}
-
-function reportArrival(from: string | undefined, facts: Facts, { report, options: { version } }: TaskContext): void {
-  const chapter =
-    from === undefined
-      ? ({ book: "cluster", chapter: "Install", run: version } as const)
-      : upgradeChapter(from, version);
-  for (const { metadata, spec } of facts.members.pools()) {
-    if (metadata.labels?.[labels.requiredForUpgrade] === undefined) continue;
-    report({
-      ...chapter,
-      path: `Pool/${metadata.name}`,
-      mark: "end",
-      level: "boundary",
-      reason: "AllUpdated",
-      message: `pool ${metadata.name} is at ${spec.configuration?.name ?? ""}`,
-    });
-  }
-  const end = {
-    ...chapter,
-    path: "Finished",
-    mark: "end",
-    level: "boundary",
-    outcome: "Succeeded",
-    message: `everything is at ${version}`,
-  } as const;
-  if (end.chapter === "Install") report({ ...end, reason: "InstallDone" });
-  else report({ ...end, reason: "UpgradeDone" });
-}
+/** The pools that an upgrade waits for. */
+const poolsOfUpgrade = (facts: Facts) =>
+  facts.members
+    .pools()
+    .filter(({ metadata }) => metadata.labels?.[labels.requiredForUpgrade] !== undefined)
+    .map(({ metadata, spec }) => ({ name: metadata.name, config: spec.configuration?.name ?? "" }));
 
 interface Found {
   readonly existing: ClusterOperator;

@@ -13,6 +13,7 @@ import { rightsAwaitedMs } from "../kube/watch-cache.ts";
 import type { Ports } from "../ports/index.ts";
 import { operatorController } from "./operator-controller.ts";
 import type { OperatorOptions } from "./operator-options.ts";
+import { operatorStarted, operatorStopped } from "./reports.ts";
 
 export interface RunOperatorOptions extends Ports, OperatorOptions {
   readonly kube: KubeClient;
@@ -27,27 +28,14 @@ export async function runOperator(options: RunOperatorOptions, signal: AbortSign
     // The kinds must be there before anything can watch them.
     await installKinds(options, term);
     // Nothing that a term began is sent after it.
-    const line = {
-      book: "cluster",
-      chapter: "Operator",
-      run: options.identity,
-      path: "Start",
-      level: "boundary",
-    } as const;
     const report = createReport({ journal: options.journal, log: options.log });
-    report({
-      ...line,
-      mark: "begin",
-      reason: "Started",
-      message: `the operator ${options.version} leads`,
-      data: { version: options.version },
-    });
+    report(operatorStarted(options.identity, options.version));
     await runControllers(
       [operatorController(options)],
       { ...options, kube: options.kube.within(term), coalesceMs: 100 },
       term,
     );
-    report({ ...line, mark: "end", reason: "Stopped", message: "the operator leads no more" });
+    report(operatorStopped(options.identity));
   });
 }
 

@@ -1,16 +1,13 @@
-import type { JournalEntryOf } from "../api/books/report-table.ts";
 import type { Report } from "../kube/report.ts";
 import type { CancelTimer, Clock } from "../ports/clock.ts";
 import type { Logger } from "../ports/logger.ts";
 import type { RequestOutcome } from "./answer-request.ts";
+import { type ReportingServer, configServed, firstConfigServed, moreServed, requestsRefused } from "./reports.ts";
 
-export interface RequestReportsOptions {
+export interface RequestReportsOptions extends ReportingServer {
   readonly clock: Clock;
   readonly report: Report;
   readonly log: Logger;
-  /** The reporting process: its life is a chapter of a cluster's book, while all programs of a bootstrap share one. */
-  readonly run: string;
-  readonly chapter: "Server" | "Bootstrap";
   /** Whether the pool exists: names of other pools are not repeated in reports. */
   readonly isPool: (pool: string) => boolean;
 }
@@ -77,46 +74,14 @@ export class RequestReports {
   }
 
   #served(outcome: RequestOutcome): void {
-    const { clock, report } = this.#options;
+    const { clock, report, chapter } = this.#options;
     const now = clock.monotonic();
     if (now - this.#minute.began >= minuteMs) this.#minute = { began: now, lines: 0 };
     this.#minute.lines += 1;
     if (this.#minute.lines > mostServed) return this.#gather(this.#folded, outcome.pool, outcome, false);
-    const { requester, pool, config, version, sizeBytes, durationMs, by, node, ignition } = outcome;
-    const data = {
-      requester,
-      pool,
-      config,
-      version,
-      sizeBytes,
-      durationMs,
-      by,
-      ...(node === "" ? {} : { node }),
-      ...(ignition === undefined ? {} : { ignition }),
-    };
-    if (this.#options.chapter === "Bootstrap" && node !== "") this.#servedFirst(outcome, data);
-    report({
-      ...this.#line(
-        pool,
-        "Served",
-        `${node === "" ? requester : node} was given ${config} of the pool ${pool} for Ignition ${version}: ${sizeBytes} bytes in ${durationMs} ms${ignition === undefined ? "" : `; its boot image has Ignition ${ignition}, as it says`}`,
-      ),
-      data,
-    });
-  }
-
-  /** Begins the book of a machine that has no Node yet, and whose name its token gives. */
-  #servedFirst({ node, pool, config }: RequestOutcome, data: NonNullable<JournalEntryOf<"node">["data"]>): void {
-    this.#options.report({
-      book: `node/${node}`,
-      chapter: "Bootstrap",
-      path: "Served",
-      mark: "end",
-      level: "boundary",
-      reason: "Served",
-      message: `the bootstrap gave the machine ${config} of the pool ${pool}`,
-      data,
-    });
+    // A machine without a Node, and whose name its token gives, gets its own book.
+    if (chapter === "Bootstrap" && outcome.node !== "") report(firstConfigServed(outcome));
+    report(configServed(this.#options, outcome));
   }
 
   /** @param isFirstReported the first of its kind is reported at once. */
@@ -149,16 +114,11 @@ export class RequestReports {
 
   #reportGathered({ last, count, windowMs }: Gathered): void {
     if (last.is !== "served") return this.#reportRefused(last, count, windowMs);
-    const { pool, config } = last;
-    const data = { pool, config, machines: count };
-    this.#options.report({
-      ...this.#line(pool, "Served", `${count} more requests for the pool ${pool} were answered within a minute`),
-      data,
-    });
+    this.#options.report(moreServed(this.#options, last, count));
   }
 
   #reportRefused(outcome: RequestOutcome, count: number, windowMs: number): void {
-    const { report, log, chapter } = this.#options;
+    const { report, log, chapter, run } = this.#options;
     const pool = this.#poolOf(outcome);
     const { status, reason, requester, config } = outcome;
     const what =
@@ -173,19 +133,6 @@ export class RequestReports {
       ...(config === "" ? {} : { config }),
     };
     log.warn(data, outcome.is === "broken" ? "answers broke off" : "requests refused");
-    if (chapter === "Server" && outcome.is === "refused")
-      report({ ...this.#line(pool, "ServeRefused", message), data });
-  }
-
-  #line(pool: string, reason: "Served" | "ServeRefused", message: string): JournalEntryOf<"cluster"> {
-    const { chapter, run } = this.#options;
-    const line = {
-      book: "cluster",
-      chapter,
-      path: `Served/${pool}`,
-      ...(chapter === "Server" ? { run, mark: "note" } : { mark: "end" }),
-      level: "boundary",
-    } as const;
-    return { ...line, reason, message } as JournalEntryOf<"cluster">;
+    if (chapter === "Server" && outcome.is === "refused") report(requestsRefused(run, pool, message, data));
   }
 }

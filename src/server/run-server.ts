@@ -1,6 +1,5 @@
 import { metricsText } from "../core/metrics/metrics.ts";
 import { journalFamilies } from "../core/metrics/section-meter.ts";
-import { serverUpLine } from "../core/operator/bootstrap-journal.ts";
 import type { TlsSettings } from "../core/certificates/tls-profile.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
 import { metricsHandler } from "../kube/metrics-handler.ts";
@@ -29,6 +28,7 @@ import { Limits, type RequestLimits, defaultLimits } from "./limits.ts";
 import { ServerMeter } from "./server-meter.ts";
 import { RequestReports } from "./request-reports.ts";
 import { type TlsPaths, followTlsMaterial, tlsMaterial, validityOf } from "./tls-material.ts";
+import { bootstrapServerStarted, certificateNoted, serverStarted, serverStopped } from "./reports.ts";
 
 export interface RunServerOptions extends Ports {
   /** Unique for each start of the process. */
@@ -250,53 +250,18 @@ class ServerLife {
 
   started(port: number, certificateEnds: number | undefined): void {
     const { access, identity, version, host, tls, log } = this.#options;
-    if (this.isCluster)
-      this.#report({
-        book: "cluster",
-        run: this.#options.identity,
-        chapter: "Server",
-        path: "Start",
-        mark: "begin",
-        level: "boundary",
-        reason: "Started",
-        message: `${identity}, version ${version}, port ${port}, access ${access}`,
-        data: {
-          access,
-          port,
-          ...(certificateEnds === undefined ? {} : { until: new Date(certificateEnds).toISOString() }),
-        },
-      });
-    else this.#report({ book: "cluster", ...serverUpLine(port, access) });
+    if (this.isCluster) this.#report(serverStarted(identity, { version, port, access }, certificateEnds));
+    else this.#report(bootstrapServerStarted(port, access));
     const { ciphers, minVersion } = tls.settings;
     log.info({ host, port, access, ciphers: ciphers.length, minVersion }, "serving configurations");
   }
 
   certificate(reason: "CertificateRotated" | "CertExpiring", message: string, until: string): void {
-    this.#report({
-      book: "cluster",
-      run: this.#options.identity,
-      chapter: "Server",
-      path: "Certificate",
-      mark: "note",
-      level: "boundary",
-      reason,
-      message,
-      data: { until },
-    });
+    this.#report(certificateNoted(this.#options.identity, reason, message, until));
   }
 
   stopped(): void {
-    if (this.isCluster)
-      this.#report({
-        book: "cluster",
-        run: this.#options.identity,
-        chapter: "Server",
-        path: "Start",
-        mark: "end",
-        level: "boundary",
-        reason: "Stopped",
-        message: `${this.#options.identity} ended`,
-      });
+    if (this.isCluster) this.#report(serverStopped(this.#options.identity));
   }
 }
 

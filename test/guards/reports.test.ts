@@ -56,7 +56,7 @@ test("no Event and no journal line is made by hand", () => {
 });
 
 /** Makes a report where it is made known, and not on the page of its component. */
-const besidePage = /\breport(?:\?\.)?\(\s*\{/;
+const besidePage = /\breport(?:\?\.)?\(\s*\{(?!\s*is:)/;
 
 test("a component with a page of its reports makes them there alone, and each that is there is made known [guards-report-pages-1]", () => {
   expect(pages.map(({ path }) => path)).toContain("src/os-builder/reports.ts");

@@ -43,7 +43,7 @@ import type { ObjectChange } from "../../kube/watch-cache.ts";
 import { type BucketLimits, SourceBuckets } from "../../ports/source-buckets.ts";
 import { writeGenerated } from "./generated-configs.ts";
 import { writeConditions } from "./write-conditions.ts";
-import { registriesRecovered, registriesRefused, registryObjectTold } from "../reports.ts";
+import { registriesRecovered, registriesRefused, registriesNoticed } from "../reports.ts";
 
 const waitSeconds = 30;
 
@@ -346,7 +346,7 @@ function tellObjects(
     const ofPools = told.get(name) ?? new Map<string, string>();
     const isNew = ![...ofPools.values()].includes(message);
     told.set(name, ofPools.set(pool, message));
-    if (isNew) report(registryObjectTold(object, first.notice, message));
+    if (isNew) report(registriesNoticed(object, first.notice, message));
   }
 }
 

@@ -30,6 +30,7 @@ import {
   watchSources,
 } from "../operator-watches.ts";
 import { controlPlaneAddresses } from "../serving-certificate.ts";
+import { certificateRotated } from "../reports.ts";
 
 interface View {
   readonly facts: ConfigServerFacts;
@@ -203,17 +204,7 @@ async function keepCertificates(reached: Pick<Serving, "hosts" | "servers">, con
     (resource, manifest) => applyManifest(resource, manifest, context, { watched: true }),
     context,
   );
-  if (kept?.rotated === undefined) return;
-  context.report({
-    book: "cluster",
-    // Without a run: a line of the chapter that is open, which is a server's.
-    chapter: "Server",
-    path: "Certificate",
-    mark: "note",
-    level: "boundary",
-    reason: "CertificateRotated",
-    message: `of the config server: ${kept.rotated}`,
-  });
+  if (kept?.rotated !== undefined) context.report(certificateRotated(kept.rotated));
 }
 
 /** Logs a warning once. */

@@ -45,6 +45,7 @@ import {
   watchSecrets,
   watchSources,
 } from "../operator-watches.ts";
+import { inputsMisplaced } from "../reports.ts";
 
 type Release = ReturnType<typeof releaseOf>;
 
@@ -160,7 +161,7 @@ function reportMisplaced(context: TaskContext): void {
   const message = observeMisplaced(context).join("; ");
   if (about === undefined || message === memory.misplaced) return;
   memory.misplaced = message;
-  if (message !== "") report({ about, notice: "InputNotRead", message });
+  if (message !== "") report(inputsMisplaced(about, message));
 }
 
 function writeSettings(spec: ControllerConfig["spec"], context: TaskContext): Promise<void> {

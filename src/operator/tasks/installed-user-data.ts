@@ -9,6 +9,7 @@ import { reapplyMs } from "../apply-manifest.ts";
 import { hasMachineApi, ownMap } from "../cluster-sources.ts";
 import { type OperatorTask, type TaskContext, failed, taskDone } from "../operator-task.ts";
 import { watchMachineApi, watchSources } from "../operator-watches.ts";
+import { userDataRenewed } from "../reports.ts";
 
 interface Found {
   readonly name: string;
@@ -111,10 +112,6 @@ async function renew(secret: Secret, userData: string, context: TaskContext): Pr
     if (!isInvalid(error)) throw error;
     return `the Secret ${keyOf(secret)} does not trust the present authorities of the config server, since the API server refuses the change: ${error.message}; let machines start from the Secret ${secret.metadata.name}-managed, or create this one again with the key userData of that one`;
   }
-  report({
-    about: secret,
-    notice: "UserDataRenewed",
-    message: "new machines trust the present authorities of the config server",
-  });
+  report(userDataRenewed(secret));
   return undefined;
 }
