@@ -258,7 +258,7 @@ describe.skipIf(!hasApiServer)("a machine that joins", () => {
 
   test(
     "loses an unused place after its time; a deleted Node frees its name, and its machine may return",
-    { timeout: 90_000 },
+    { timeout: 600_000 },
     async () => {
       await cluster.kube.create(JoinPlace, {
         apiVersion: JoinPlace.apiVersion,
@@ -274,21 +274,28 @@ describe.skipIf(!hasApiServer)("a machine that joins", () => {
       expect((await cluster.mco(["host", "fail", name])).code).toBe(0);
       await cluster.kube.delete(kubernetes.Node, { name });
       const bound = async () => (await cluster.kube.get(NodeBinding, { name }))?.spec;
-      await expect.poll(async () => (await bound())?.releasedAt, { timeout: 25_000 }).toBeDefined();
+      await expect.poll(async () => (await bound())?.releasedAt, { timeout: 120_000 }).toBeDefined();
       expect(await bound()).toMatchObject({ pool: "worker", lastPool: "worker" });
       expect((await bound())?.nodeUID).toBeUndefined();
 
       // As its kubelet registers, if it was not gone after all.
       await cluster.kube.create(kubernetes.Node, { apiVersion: "v1", kind: "Node", metadata: { name } });
       const labelsNow = async () => (await cluster.kube.get(kubernetes.Node, { name }))?.metadata.labels ?? {};
-      await expect.poll(labelsNow, { timeout: 25_000 }).toHaveProperty([labels.workerRole]);
-      await expect.poll(async () => (await bound())?.releasedAt, { timeout: 25_000 }).toBeUndefined();
+      await expect.poll(labelsNow, { timeout: 120_000 }).toHaveProperty([labels.workerRole]);
+      await expect.poll(async () => (await bound())?.releasedAt, { timeout: 120_000 }).toBeUndefined();
       await cluster.kube.delete(kubernetes.Node, { name });
-      await expect.poll(async () => (await bound())?.releasedAt, { timeout: 25_000 }).toBeDefined();
-      // Its certificate ends, and with it the record.
+      await expect.poll(async () => (await bound())?.releasedAt, { timeout: 120_000 }).toBeDefined();
+      // An administrator says that the machine is not to come back.
+      const released = await cluster.mco(["node", "release", name]);
+      expect(released).toMatchObject({ code: 0 });
+      const refused = async () =>
+        (await cluster.kube.get(kubernetes.ConfigMap, { namespace, name: objects.refusedCertificates }))?.data ?? {};
+      await expect.poll(refused, { timeout: 120_000 }).toHaveProperty([`node.${name}`]);
+      // Its certificate ends, and with it the record and the refusal.
       const expiresAt = timestampOf(Date.now() - 1000);
       await cluster.kube.patch(NodeBinding, { name }, { type: "merge", body: { spec: { expiresAt } } });
-      await expect.poll(bound, { timeout: 25_000 }).toBeUndefined();
+      await expect.poll(bound, { timeout: 120_000 }).toBeUndefined();
+      await expect.poll(refused, { timeout: 120_000 }).not.toHaveProperty([`node.${name}`]);
     },
   );
 });
