@@ -12,7 +12,7 @@ import { NodeBinding } from "../api/kinds/node-binding.ts";
 import { ProvisioningToken } from "../api/kinds/provisioning-token.ts";
 import { annotations } from "../api/names.ts";
 import { conditionOf } from "../api/schema/object.ts";
-import { credentialIn } from "../core/join/certificate-holder.ts";
+import { certificateIn, credentialIn } from "../core/join/certificate-holder.ts";
 import { isOpen, nodeOfRequest, poolOfRequester } from "../core/join/node-request.ts";
 import { trimRequest } from "../core/join/trim-request.ts";
 import { trimNamespace, trimNode, trimService } from "../core/pool/trim.ts";
@@ -101,7 +101,8 @@ const watchRequests = (budget: RequestBudget): Watch =>
 
 /**
  * A request as its budget knows it. A machine that joins is known by the credential of its own configuration, so that one
- * which makes requests without end delays no other one of its pool.
+ * which makes requests without end delays no other one of its pool; a node by its name and the certificate that it uses, so that
+ * a former machine of the name does not delay the next one.
  */
 export function budgetedRequest(request: CertificateSigningRequest): BudgetedRequest {
   const { metadata, spec } = request;
@@ -110,6 +111,7 @@ export function budgetedRequest(request: CertificateSigningRequest): BudgetedReq
   return {
     key: metadata.name,
     requester: [spec.username ?? "", ...(credential === undefined ? [] : [credential])].join(" "),
+    certificate: isJoining ? undefined : certificateIn(spec.extra),
     isShared: isJoining && credential === undefined,
     createdAt: metadata.creationTimestamp ?? "",
   };

@@ -2,15 +2,16 @@ import { type CertificateSigningRequest, kubernetes } from "../api/foreign/kuber
 import { type Machine, openshift } from "../api/foreign/openshift.ts";
 import { JoinPlace } from "../api/kinds/join-place.ts";
 import { NodeBinding } from "../api/kinds/node-binding.ts";
-import { machineNamespace } from "../api/names.ts";
+import { machineNamespace, nodeIdentity } from "../api/names.ts";
 import { absentFields, boundSpec, spentPlace } from "../core/join/join-changes.ts";
-import type { JoinCase, JoinDecision, JoinPass } from "../core/join/join-decision.ts";
+import type { BudgetVerdict, JoinCase, JoinDecision, JoinPass } from "../core/join/join-decision.ts";
 import type { MachineOfNode } from "../core/join/judge-csr.ts";
+import { isSentByHolder } from "../core/join/node-request.ts";
 import type { DecisionMeter } from "../core/metrics/decision-meter.ts";
 import type { Context } from "../kube/controller.ts";
 import { isAlreadyExists, isConflict, isForbidden, isNotFound } from "../kube/kube-error.ts";
 import { type Outcome, done, waiting } from "../kube/outcome.ts";
-import type { JoinMemory } from "./join-memory.ts";
+import { type JoinMemory, bindingOf } from "./join-memory.ts";
 import { budgetedRequest } from "./join-watches.ts";
 import { awaitsApprovalByHand, linesOfCertificates, readFacts } from "./observe-join.ts";
 import { reportApproved, reportDenied, reportWaiting } from "./report-join.ts";
@@ -39,7 +40,7 @@ export async function performJoin(decision: JoinDecision, pass: JoinPass, acts: 
   const { name, memory, context } = acts;
   switch (decision.do) {
     case "takeTurn":
-      return { ...pass, turn: memory.budget.take(budgetedRequest(requestOf(pass)), context.clock.monotonic()) };
+      return { ...pass, turn: takeTurn(requestOf(pass), memory, context) };
     case "findApprovals":
       return { ...pass, awaitsApprovalByHand: awaitsApprovalByHand(requestOf(pass), memory, context) };
     case "readFacts":
@@ -70,6 +71,13 @@ export async function performJoin(decision: JoinDecision, pass: JoinPass, acts: 
 function requestOf({ request }: JoinPass): CertificateSigningRequest {
   if (request === undefined) throw new Error("bug: a pass goes on about a request that there is not");
   return request;
+}
+
+/** Takes a turn of the machine that has the name, or of everybody else who uses it. */
+function takeTurn(request: CertificateSigningRequest, memory: JoinMemory, context: Context): BudgetVerdict {
+  const name = request.spec.username?.slice(nodeIdentity.userPrefix.length) ?? "";
+  const isOfHolder = isSentByHolder(request, bindingOf(name, memory, context));
+  return memory.budget.take({ ...budgetedRequest(request), isOfHolder }, context.clock.monotonic());
 }
 
 async function machinesOfNode(node: string, memory: JoinMemory, context: Context): Promise<readonly MachineOfNode[]> {

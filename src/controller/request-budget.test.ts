@@ -5,7 +5,9 @@ const w1 = "system:node:w1";
 const request = (index: number, requester = w1, isShared = false) => ({
   key: `csr-${index}`,
   requester,
+  certificate: undefined as string | undefined,
   isShared,
+  isOfHolder: false,
   createdAt: new Date(Date.UTC(2030, 0, 1, 0, 0, Math.floor(index / 10))).toISOString(),
 });
 
@@ -41,4 +43,27 @@ test("machines that nothing tells apart share an account: five thousand requests
   const verdicts = all.map((one) => budget.take(one, 0));
   expect(verdicts.filter(({ verdict }) => verdict === "judge")).toHaveLength(5000);
   expect(verdicts.at(-1)).toEqual({ verdict: "later", afterSeconds: 60 });
+});
+
+test("the machine that has a name has turns that no other certificate of the name uses, however many there are [controller-request-budget-4]", () => {
+  const budget = new RequestBudget();
+  const own = { ...request(0), certificate: "own", isOfHolder: true };
+  const next = { ...request(1), certificate: "next", isOfHolder: true };
+  const flood = Array.from({ length: 1000 }, (_, index) => ({
+    ...request(100 + index),
+    certificate: `former-${index % 50}`,
+  }));
+  for (const one of [own, next, ...flood]) budget.opened(one);
+  const verdicts = flood.map((one) => budget.take(one, 0).verdict);
+  // All of them together are one requester.
+  expect(verdicts.filter((verdict) => verdict === "judge")).toHaveLength(10);
+  expect(verdicts.filter((verdict) => verdict === "abandoned")).toHaveLength(990);
+  for (const one of Array.from({ length: 50 }, () => flood.at(-1) ?? own)) budget.take(one, 0);
+  expect(budget.take(flood.at(-1) ?? own, 0)).toEqual({ verdict: "later", afterSeconds: 20 });
+  expect([own, next].map((one) => budget.take(one, 0))).toEqual([{ verdict: "judge" }, { verdict: "judge" }]);
+  // Those of the machine are bounded as well, by whichever of its certificates.
+  const more = Array.from({ length: 100 }, (_, index) => budget.take(index % 2 === 0 ? own : next, 0).verdict);
+  expect(more.filter((verdict) => verdict === "judge")).toHaveLength(58);
+  for (const one of [own, next]) budget.ended(one);
+  expect(budget.take(own, 60_000)).toEqual({ verdict: "abandoned" });
 });

@@ -6,6 +6,8 @@ export interface BudgetedRequest {
   readonly key: string;
   /** Who asks: a node, or a machine that joins by the credential of its own configuration. */
   readonly requester: string;
+  /** By which a node sent it; `undefined`: it is no node, or the API server records none. */
+  readonly certificate: string | undefined;
   /** The requester is an account of which nothing tells the machines apart that use it. */
   readonly isShared: boolean;
   /** In ISO 8601. */
@@ -17,7 +19,7 @@ export interface BudgetedRequest {
  * (k8s.io/client-go util/certificate (v0.34)); each of them is judged once a minute while it waits.
  */
 const newestOfRequester = 10;
-const ofRequester: BucketLimits = { burst: 60, perSecond: 0.5, sources: 10_000 };
+const ofRequester: BucketLimits = { burst: 60, perSecond: 0.5, sources: 20_000 };
 
 /**
  * All machines of a pool share an account, and where the API server records no credentials they are one requester: as many
@@ -27,43 +29,63 @@ const ofRequester: BucketLimits = { burst: 60, perSecond: 0.5, sources: 10_000 }
 const ofAccount: BucketLimits = { burst: 5000, perSecond: 10, sources: 1000 };
 const accountLaterSeconds = 60;
 
+/** A turn that a request asks for. */
+export interface TurnOfRequest extends Omit<BudgetedRequest, "createdAt"> {
+  /** It was sent by a certificate of the machine that has the name of the node. */
+  readonly isOfHolder: boolean;
+}
+
 /**
  * Bounds the work that the requests of one requester cost: judging them, and Events and decisions that are written.
  * Kubernetes stores as many requests as a node creates. One key costs as many steps as requests are remembered of its
  * requester.
+ *
+ * A node is more than one machine where a former one of its name has a certificate that is good. The machine that has the name
+ * has turns of its own; all other certificates of the name, however many, share those of the name.
  */
 export class RequestBudget {
   readonly #requesters = new SourceBuckets(ofRequester);
   readonly #accounts = new SourceBuckets(ofAccount);
-  /** Requester → its newest open requests. */
+  /** Requester, also with each of its certificates → its newest open requests. */
   readonly #newest = new Map<string, BudgetedRequest[]>();
 
   /** A request that is open, as the watch brings it. */
   opened(request: BudgetedRequest): void {
     if (request.isShared) return;
-    const others = (this.#newest.get(request.requester) ?? []).filter(({ key }) => key !== request.key);
-    // Of the same second, the one that came last is the newest.
-    const at = others.findLastIndex(({ createdAt }) => createdAt <= request.createdAt) + 1;
-    this.#newest.set(request.requester, others.toSpliced(at, 0, request).slice(-newestOfRequester));
+    for (const sender of sendersOf(request)) {
+      const others = (this.#newest.get(sender) ?? []).filter(({ key }) => key !== request.key);
+      // Of the same second, the one that came last is the newest.
+      const at = others.findLastIndex(({ createdAt }) => createdAt <= request.createdAt) + 1;
+      this.#newest.set(sender, others.toSpliced(at, 0, request).slice(-newestOfRequester));
+    }
   }
 
   /** A request that was decided or deleted. */
-  ended({ key, requester }: Pick<BudgetedRequest, "key" | "requester">): void {
-    const left = (this.#newest.get(requester) ?? []).filter((one) => one.key !== key);
-    if (left.length === 0) this.#newest.delete(requester);
-    else this.#newest.set(requester, left);
+  ended(request: Omit<BudgetedRequest, "createdAt">): void {
+    for (const sender of sendersOf(request)) {
+      const left = (this.#newest.get(sender) ?? []).filter(({ key }) => key !== request.key);
+      if (left.length === 0) this.#newest.delete(sender);
+      else this.#newest.set(sender, left);
+    }
   }
 
   /** Whether a request may be judged now. @param now monotonic milliseconds. */
-  take({ key, requester, isShared }: Omit<BudgetedRequest, "createdAt">, now: number): BudgetVerdict {
+  take(turn: TurnOfRequest, now: number): BudgetVerdict {
+    const { key, requester, isShared, isOfHolder } = turn;
     if (isShared)
       return this.#accounts.take(requester, now) === 0
         ? { verdict: "judge" }
         : { verdict: "later", afterSeconds: accountLaterSeconds };
-    const newest = this.#newest.get(requester) ?? [];
+    const sender = isOfHolder ? sendersOf(turn).at(-1) : requester;
+    const newest = this.#newest.get(sender ?? requester) ?? [];
     if (!newest.some((one) => one.key === key)) return { verdict: "abandoned" };
-    const wait = this.#requesters.take(requester, now);
+    // All certificates of one machine share its turns.
+    const wait = this.#requesters.take(isOfHolder ? `${requester} as its holder` : requester, now);
     // One after the other, so that none of them is always too late.
     return wait === 0 ? { verdict: "judge" } : { verdict: "later", afterSeconds: wait * newest.length };
   }
 }
+
+/** The requester, and the requester by the certificate that it used. */
+const sendersOf = ({ requester, certificate }: Pick<BudgetedRequest, "requester" | "certificate">) =>
+  certificate === undefined ? [requester] : [requester, `${requester} ${certificate}`];

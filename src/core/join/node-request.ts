@@ -3,7 +3,7 @@ import { bytesToHex } from "@noble/hashes/utils.js";
 import { strFromU8 } from "fflate";
 import type { CertificateSigningRequest } from "../../api/foreign/kubernetes.ts";
 import type { NodeBinding } from "../../api/kinds/node-binding.ts";
-import { joinNamespace, objects, signers } from "../../api/names.ts";
+import { joinNamespace, nodeIdentity, objects, signers } from "../../api/names.ts";
 import { conditionOf } from "../../api/schema/object.ts";
 import { decodeBase64 } from "../../ignition/data-url.ts";
 import { certificateFacts } from "../certificates/certificate-facts.ts";
@@ -64,6 +64,19 @@ export function nodeOfRequest(request: CertificateSigningRequest): string | unde
 export function poolOfRequester({ spec }: CertificateSigningRequest): string | undefined {
   const accounts = `system:serviceaccount:${joinNamespace}:${objects.nodeBootstrapperPrefix}`;
   return spec.username?.startsWith(accounts) === true ? spec.username.slice(accounts.length) : undefined;
+}
+
+/** Whether a request of a node was sent by a certificate that the binding of its name lists for the machine that has it. */
+export function isSentByHolder({ spec }: CertificateSigningRequest, binding: NodeBinding | undefined): boolean {
+  const credential = certificateIn(spec.extra);
+  if (
+    credential === undefined ||
+    binding === undefined ||
+    spec.username !== `${nodeIdentity.userPrefix}${binding.metadata.name}`
+  )
+    return false;
+  const { certificates = [], formerCertificates = [] } = binding.spec;
+  return certificates.includes(credential) && formerCertificates.every(({ sha256 }) => sha256 !== credential);
 }
 
 /** Whether an administrator approved a joining machine by hand. */
