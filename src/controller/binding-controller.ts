@@ -5,7 +5,13 @@ import { NodeBinding } from "../api/kinds/node-binding.ts";
 import { annotations } from "../api/names.ts";
 import { timestampOf } from "../api/schema/object.ts";
 import { canonicalHost } from "../core/join/canonical-host.ts";
-import { type BindingStay, type BoundNode, bindingStay, isReleased } from "../core/join/join-places.ts";
+import {
+  type BindingStay,
+  type BoundNode,
+  bindingStay,
+  isReleased,
+  mostKeptBindings,
+} from "../core/join/join-places.ts";
 import { labelsOfJoin, labelsOfReturn, poolOfNode } from "../core/pool/pool-of-node.ts";
 import { trimNode } from "../core/pool/trim.ts";
 import { equalValues } from "../ignition/canonical.ts";
@@ -67,7 +73,8 @@ export function bindingController(): Controller {
       reportReleased(name, memory, context);
       if (binding === undefined) return done();
       const now = context.clock.now();
-      const stay = bindingStay(binding, boundNode(binding, context), now);
+      const isCrowded = caches.of(NodeBinding).size > mostKeptBindings;
+      const stay = bindingStay(binding, boundNode(binding, context), { now, isCrowded });
       if (stay.verdict === "stays") return done(stay.until === undefined ? undefined : (stay.until - now) / 1000);
       return perform(binding, stay, context);
     },

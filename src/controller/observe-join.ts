@@ -19,6 +19,7 @@ import {
   heldFor,
   isReleased,
   joinedAt,
+  mayReturn,
   placeOf,
 } from "../core/join/join-places.ts";
 import type { CsrFacts, NameBinding, NodeOfName } from "../core/join/judge-csr.ts";
@@ -109,10 +110,11 @@ export const awaitsApprovalByHand = (
     .byIndex(joinIndexes.node, nodeOfRequest(request) ?? "")
     .some((other) => isByHand(other) && !byHand.has(other.metadata.name));
 
-/** A released name is free, unless the machine of its key has registered by it again. */
+/** A released name is free, unless the machine of its key has registered by it again, in time to come back. */
 function bindingFacts({ spec }: NodeBinding, node: Node | undefined, now: number): NameBinding | undefined {
   const isGood = Date.parse(spec.expiresAt) > now;
-  if (spec.revoked === true || (spec.releasedAt !== undefined && (node === undefined || !isGood))) return undefined;
+  const isBack = node !== undefined && isGood && mayReturn(spec, now);
+  if (spec.revoked === true || (spec.releasedAt !== undefined && !isBack)) return undefined;
   return { pool: spec.pool, publicKey: spec.publicKey, isGood, addresses: spec.addresses ?? [] };
 }
 

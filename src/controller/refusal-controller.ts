@@ -3,7 +3,7 @@ import { NodeBinding } from "../api/kinds/node-binding.ts";
 import { fieldManagers, namespace, objects } from "../api/names.ts";
 import { refusedCertificates } from "../core/join/refused-certificates.ts";
 import { equalValues } from "../ignition/canonical.ts";
-import { type Controller, watching } from "../kube/controller.ts";
+import { type Context, type Controller, watching } from "../kube/controller.ts";
 import { type Outcome, done } from "../kube/outcome.ts";
 
 const key = [objects.refusedCertificates];
@@ -11,15 +11,21 @@ const refusedMap = { namespace, fieldSelector: `metadata.name=${objects.refusedC
 
 /** The fields of a binding that decide about refusals. */
 const decisiveOf = (binding: NodeBinding | undefined) =>
-  binding === undefined || (binding.spec.revoked !== true && binding.spec.formerCertificates === undefined)
+  binding === undefined
     ? undefined
-    : [binding.spec.revoked, binding.spec.formerCertificates, binding.spec.expiresAt, binding.spec.formerExpiresAt];
+    : [
+        binding.spec.revoked,
+        binding.spec.certificates,
+        binding.spec.formerCertificates,
+        ...(binding.spec.revoked === true ? [binding.spec.expiresAt, binding.spec.formerExpiresAt] : []),
+      ];
 
 /**
  * Keeps the ConfigMap by which an admission policy refuses certificate requests of former machines. All of them are in one
  * object: a policy that had each NodeBinding as a parameter would be evaluated as often as there are bindings.
  */
 export function refusalController(): Controller {
+  const memory: RefusalMemory = { leftOut: 0 };
   return {
     name: "refusals",
     watches: [
@@ -31,10 +37,12 @@ export function refusalController(): Controller {
     ],
     owns: ["ConfigMap/refused-node-certificates"],
 
-    async reconcile(name, { caches, kube, clock, signal }): Promise<Outcome> {
+    async reconcile(name, context): Promise<Outcome> {
+      const { caches, kube, clock, signal } = context;
       const now = clock.now();
-      const { entries, until } = refusedCertificates(caches.of(NodeBinding).list(), now);
       const present = caches.of(kubernetes.ConfigMap, refusedMap).list()[0];
+      const { entries, until, leftOut } = refusedCertificates(caches.of(NodeBinding).list(), now, present?.data);
+      reportLeftOut(leftOut, memory, context);
       if (!equalValues(present?.data ?? {}, entries))
         await kube.apply(
           kubernetes.ConfigMap,
@@ -44,4 +52,20 @@ export function refusalController(): Controller {
       return done(until === undefined ? undefined : (until - now) / 1000 + 1);
     },
   };
+}
+
+interface RefusalMemory {
+  /** Entries for which there was no room at the last pass. */
+  leftOut: number;
+}
+
+/** Reports once that the object has no room for all entries. */
+function reportLeftOut(leftOut: number, memory: RefusalMemory, { report }: Pick<Context, "report">): void {
+  if (leftOut > 0 && memory.leftOut === 0)
+    report({
+      about: { apiVersion: "v1", kind: "ConfigMap", metadata: { name: objects.refusedCertificates, namespace } },
+      notice: "RefusalsLeftOut",
+      message: `${leftOut} certificates of former machines have no room here: where another approver lets all nodes renew, these machines renew theirs until then. Let the suite alone approve renewals of its nodes (docs/joining.md), or deny the machines access`,
+    });
+  memory.leftOut = leftOut;
 }

@@ -124,6 +124,8 @@ export const notices = {
   AddressClaimed: "Warning",
   NameReleased: "Normal",
   NodeReturned: "Normal",
+  // controller: certificates of former machines
+  RefusalsLeftOut: "Warning",
   // operator
   OperatorDegraded: "Warning",
   InputNotRead: "Warning",

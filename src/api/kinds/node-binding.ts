@@ -53,7 +53,7 @@ export const NodeBinding = defineResource({
         {
           maxItems: mostFormerCertificates,
           description:
-            "Client certificates of other machines that had this name before, until they end. Requests of the Node that are sent with one of these are refused. Removing one ends this for it.",
+            "Client certificates of other machines that had this name before, until they end. Requests of the Node that are sent with one of these are refused, also after this object was deleted. Moving one to certificates ends this for it.",
         },
       ),
     ),

@@ -313,8 +313,7 @@ async function readBefore(
     membership === undefined
       ? []
       : readBook(await readStoredBooks(kube, `node/${name}`), `node/${name}`, facts.now).chapters;
-  const bindingOfNode = async () => (membership?.verdict === "none" ? readBinding(kube, name) : undefined);
-  const [past, chapters, binding] = await Promise.all([pastOfPool(), chaptersOfNode(), bindingOfNode()]);
+  const [past, chapters, binding] = await Promise.all([pastOfPool(), chaptersOfNode(), readBinding(kube, name)]);
   return { past, chapters, binding };
 }
 

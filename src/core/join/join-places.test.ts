@@ -353,7 +353,13 @@ const released = { releasedAt: "2026-01-01T11:00:00Z", lastPool: "worker" };
 const role = { role: "" };
 
 describe("a binding", () => {
-  test.for<{ title: string; of: NodeBinding; node: BoundNode | undefined; is: BindingStay }>([
+  test.for<{
+    title: string;
+    of: NodeBinding;
+    node: BoundNode | undefined;
+    isCrowded?: boolean;
+    is: BindingStay;
+  }>([
     {
       title: "waits for its machine",
       of: binding("w0"),
@@ -457,10 +463,30 @@ describe("a binding", () => {
       is: { verdict: "stays", until: Date.parse(later) },
     },
     {
-      title: "that is released is removed a week later",
+      title: "that is released stays longer than a week, gives no labels back, and lists certificates until they end",
       of: binding("w0", { ...released, releasedAt: "2025-12-25T12:00:00Z", expiresAt: "2026-12-01T00:00:00Z" }),
       node: bound("u2", { returns: role }),
+      is: { verdict: "stays", until: Date.parse("2026-12-01T00:00:00Z") },
+    },
+    {
+      title: "that is released is its Node's again once an administrator has labelled that, also later",
+      of: binding("w0", { ...released, releasedAt: "2025-12-25T12:00:00Z", expiresAt: "2026-12-01T00:00:00Z" }),
+      node: bound("u2", { pool: "worker" }),
+      is: { verdict: "registered", nodeUID: "u2" },
+    },
+    {
+      title: "that is released is removed a week later where there are thousands of others",
+      of: binding("w0", { ...released, releasedAt: "2025-12-25T12:00:00Z", expiresAt: "2026-12-01T00:00:00Z" }),
+      node: bound("u2", { returns: role }),
+      isCrowded: true,
       is: { verdict: "goes" },
+    },
+    {
+      title: "that an administrator released stays also there",
+      of: binding("w0", { ...released, revoked: true, releasedAt: "2025-12-25T12:00:00Z" }),
+      node: undefined,
+      isCrowded: true,
+      is: { verdict: "stays", until: Date.parse(binding("w0").spec.expiresAt) },
     },
     {
       title: "that is released is removed when its certificate has expired",
@@ -510,7 +536,7 @@ describe("a binding", () => {
       node: undefined,
       is: { verdict: "goes" },
     },
-  ])("$title", ({ of, node, is }) => {
-    expect(bindingStay(of, node, now)).toEqual(is);
+  ])("$title [join-places-stay-1]", ({ of, node, isCrowded = false, is }) => {
+    expect(bindingStay(of, node, { now, isCrowded })).toEqual(is);
   });
 });

@@ -223,18 +223,34 @@ export interface BoundNode {
   readonly returns: Readonly<Record<string, string>> | undefined;
 }
 
-/** How long the pool and the key of a machine are remembered after its Node was deleted. */
-export const returnMs = 7 * 24 * 3_600_000;
+/** How long a machine comes back into its pool after its Node was deleted. */
+const returnMs = 7 * 24 * 3_600_000;
 
-/** What to do with a binding. @param node of its name; `undefined`: there is none. */
+/**
+ * Beyond so many bindings, those of Nodes that were deleted more than a week ago go: clusters that make and remove machines all
+ * the time use most names once.
+ */
+export const mostKeptBindings = 10_000;
+
+/** Whether the machine of a deleted Node may still come back as what it was. */
+export const mayReturn = ({ releasedAt }: NodeBinding["spec"], now: number): boolean =>
+  releasedAt !== undefined && Date.parse(releasedAt) + returnMs > now;
+
+/**
+ * What to do with a binding. Once its machine may not come back any more, it is kept until the certificates of the name have ended:
+ * the next machine of the name learns from it which are those of a former one.
+ *
+ * @param node of its name; `undefined`: there is none.
+ * @param isCrowded there are more bindings than are kept.
+ */
 export function bindingStay(
   { metadata, spec }: Pick<NodeBinding, "metadata" | "spec">,
   node: BoundNode | undefined,
-  now: number,
+  { now, isCrowded = false }: { readonly now: number; readonly isCrowded?: boolean },
 ): BindingStay {
   if (metadata.deletionTimestamp !== undefined) return { verdict: "stays", until: undefined };
   if (spec.revoked === true && spec.releasedAt === undefined) return { verdict: "released" };
-  if (spec.releasedAt !== undefined) return releasedStay(spec, spec.releasedAt, node, now);
+  if (spec.releasedAt !== undefined) return releasedStay(spec, node, { now, isCrowded });
   if (spec.nodeUID !== undefined) {
     if (node === undefined || spec.nodeUID !== node.uid) return { verdict: "released" };
     // Once it was in a pool, its labels are an administrator's.
@@ -260,14 +276,15 @@ const lastsUntil = (until: number, now: number): BindingStay =>
 
 function releasedStay(
   spec: NodeBinding["spec"],
-  releasedAt: string,
   node: BoundNode | undefined,
-  now: number,
+  { now, isCrowded }: { readonly now: number; readonly isCrowded: boolean },
 ): BindingStay {
+  const end = lastEnd(spec);
   // While its certificate is good, the machine could register and renew it.
-  if (spec.revoked === true) return lastsUntil(lastEnd(spec), now);
+  if (spec.revoked === true) return lastsUntil(end, now);
   if (node?.uid !== undefined && node.pool !== undefined) return { verdict: "registered", nodeUID: node.uid };
-  const stay = lastsUntil(Math.min(lastEnd(spec), Date.parse(releasedAt) + returnMs), now);
+  if (!mayReturn(spec, now)) return isCrowded ? { verdict: "goes" } : lastsUntil(end, now);
+  const stay = lastsUntil(Math.min(end, Date.parse(spec.releasedAt ?? "") + returnMs), now);
   if (stay.verdict === "goes" || node?.returns === undefined || isOver(spec.expiresAt, now)) return stay;
   return { verdict: "returns", labels: node.returns };
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { NodeBinding } from "../../api/kinds/node-binding.ts";
-import { mostRefusedCharacters, refusedCertificates } from "./refused-certificates.ts";
+import { mostRefusedBytes, refusedCertificates } from "./refused-certificates.ts";
 
 const now = Date.parse("2030-01-01T00:00:00Z");
 const [past, soon, later] = ["2029-12-31T23:59:59Z", "2030-01-02T00:00:00Z", "2030-06-01T00:00:00Z"] as const;
@@ -13,12 +13,12 @@ describe("requests of former machines that the API server refuses", () => {
     {
       title: "none of a machine that has its name",
       spec: { certificates: [hex("a")], releasedAt: past },
-      is: { entries: {}, until: undefined },
+      is: { entries: {}, until: undefined, leftOut: 0 },
     },
     {
       title: "all of a released name, until the last certificate for it has ended",
       spec: { revoked: true, expiresAt: soon, formerExpiresAt: later },
-      is: { entries: { "node.w": later }, until: Date.parse(later) },
+      is: { entries: { "node.w": later }, until: Date.parse(later), leftOut: 0 },
     },
     {
       title: "those that come with a certificate of a former machine, until that has ended",
@@ -29,12 +29,12 @@ describe("requests of former machines that the API server refuses", () => {
           { sha256: hex("c"), expiresAt: soon },
         ],
       },
-      is: { entries: { [hex("b")]: later, [hex("c")]: soon }, until: Date.parse(soon) },
+      is: { entries: { [hex("b")]: later, [hex("c")]: soon }, until: Date.parse(soon), leftOut: 0 },
     },
     {
       title: "none of a release whose certificates have ended",
       spec: { revoked: true, expiresAt: past },
-      is: { entries: {}, until: undefined },
+      is: { entries: {}, until: undefined, leftOut: 0 },
     },
   ])("$title [join-refused-certificates-1]", ({ spec, is }) => {
     expect(refusedCertificates([bindingOf("w", spec)], now)).toEqual(is);
@@ -46,10 +46,28 @@ describe("requests of former machines that the API server refuses", () => {
         formerCertificates: [{ sha256: String(index).padStart(64, "0"), expiresAt: index < 5 ? later : soon }],
       }),
     );
-    const { entries } = refusedCertificates([...all, bindingOf("x", { revoked: true })], now);
+    const { entries, leftOut } = refusedCertificates([...all, bindingOf("x", { revoked: true })], now);
     expect(Object.keys(entries)).toContain("node.x");
     expect(Object.values(entries).filter((end) => end === later)).toHaveLength(6);
-    expect(JSON.stringify(entries).length).toBeLessThan(1.1 * mostRefusedCharacters);
-    expect(Object.keys(entries).length).toBeGreaterThan(4000);
+    const fields = Object.keys(entries).map((key) => [`f:${key}`, {}] as const);
+    const stored = JSON.stringify(entries) + JSON.stringify(Object.fromEntries(fields));
+    expect(stored.length).toBeLessThanOrEqual(mostRefusedBytes);
+    expect(Object.keys(entries).length).toBeGreaterThan(6500);
+    expect(leftOut).toBe(10_001 - Object.keys(entries).length);
+  });
+
+  test("stay refused until they end, also after their binding was deleted or made again [join-refused-certificates-3]", () => {
+    const before = { [hex("a")]: later, [hex("b")]: past, [hex("c")]: soon, "node.gone": later };
+    expect(refusedCertificates([], now, before).entries).toEqual({ [hex("a")]: later, [hex("c")]: soon });
+    const again = bindingOf("w", { certificates: [hex("d")] });
+    expect(refusedCertificates([again], now, before).entries).toEqual({ [hex("a")]: later, [hex("c")]: soon });
+    // An administrator says whose a certificate is.
+    const corrected = bindingOf("w", { certificates: [hex("c")] });
+    expect(refusedCertificates([corrected], now, before).entries).toEqual({ [hex("a")]: later });
+    const former = bindingOf("w", {
+      certificates: [hex("a")],
+      formerCertificates: [{ sha256: hex("a"), expiresAt: soon }],
+    });
+    expect(refusedCertificates([former], now, {}).entries).toEqual({ [hex("a")]: soon });
   });
 });

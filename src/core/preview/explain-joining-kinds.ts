@@ -79,23 +79,18 @@ export function explainJoinPlace({ metadata: { name }, spec, status }: JoinPlace
 /** To which machine a name belongs, and what frees it. */
 export function explainNodeBinding({ metadata: { name }, spec }: NodeBinding, facts: Facts): Explanation {
   const node = facts.members.node(name);
-  const sections = section("Bound to", [
-    `the machine of key ${spec.publicKey.slice(0, 12)}…, which joined pool ${spec.pool}`,
-    ...(spec.formerExpiresAt === undefined || Date.parse(spec.formerExpiresAt) <= facts.now
-      ? []
-      : [
-          `another machine had the name before: requests of the Node need a listed certificate until ${spec.formerExpiresAt}`,
-        ]),
-  ]);
+  const refused = refusedRequests(name, spec, facts.now);
+  const sections = [
+    ...section("Bound to", [`the machine of key ${spec.publicKey.slice(0, 12)}…, which joined pool ${spec.pool}`]),
+    ...section("Requests for certificates", refused.lines),
+  ];
   const of = (state: Parameters<typeof explanation>[3]) => explanation("nodebinding", name, facts, state, sections);
   if (spec.revoked === true)
     return of({
       reason: "Revoked",
-      headline: `An administrator released the name ${name}: requests by the certificate of its machine wait.`,
+      headline: `An administrator released the name ${name}: its machine gets no certificate.`,
       next: ["the next machine that takes the name ends this"],
-      todo: [
-        `to have a machine of this name, make a token for it: mco token create --pool ${shellWord(spec.pool)} --node ${name}`,
-      ],
+      todo: refused.todo,
     });
   if (spec.releasedAt !== undefined && node === undefined)
     return of({
@@ -118,5 +113,47 @@ export function explainNodeBinding({ metadata: { name }, spec }: NodeBinding, fa
           `its kubelet registers it; mco explain ${shellWord(`pool/${spec.pool}`)} names machines that are overdue`,
         ],
       })
-    : of({ reason: "Bound", headline: `The name ${name} belongs to its machine until ${spec.expiresAt}.` });
+    : of({
+        reason: "Bound",
+        headline: `The name ${name} belongs to its machine until ${spec.expiresAt}.`,
+      });
+}
+
+/** The name of the admission policy that refuses requests for certificates. */
+const policy = "former-machines-of-nodes";
+
+/**
+ * Which requests for certificates of a node the API server refuses, or leaves open, because of other machines that had its name,
+ * and how to end that.
+ */
+export function refusedRequests(
+  name: string,
+  { pool, revoked, expiresAt, formerExpiresAt, formerCertificates = [] }: NodeBinding["spec"],
+  now: number,
+): { readonly lines: readonly string[]; readonly todo: readonly string[] } {
+  const isGood = (end: string | undefined): end is string => end !== undefined && Date.parse(end) > now;
+  if (revoked === true && [expiresAt, formerExpiresAt].some(isGood))
+    return {
+      lines: [
+        `the API server refuses all requests of the Node (policy ${policy}), because an administrator released the name`,
+      ],
+      todo: [
+        `to have a machine of this name, make a token for it: mco token create --pool ${shellWord(pool)} --node ${name}`,
+        `to take the release back: kubectl delete nodebinding ${name}`,
+      ],
+    };
+  if (!isGood(formerExpiresAt)) return { lines: [], todo: [] };
+  const refused = formerCertificates.filter((one) => isGood(one.expiresAt));
+  const open = `another machine had the name before: requests of the Node need a listed certificate until ${formerExpiresAt}`;
+  const remedy =
+    refused.length === 0
+      ? [
+          "no certificate of that machine is recorded, so that the API server refuses none of its requests; it renews where another approver lets all nodes renew (docs/joining.md): turn it off",
+          `if it is gone for good: kubectl patch nodebinding ${name} --type merge -p '{"spec":{"formerExpiresAt":null}}'`,
+        ]
+      : [
+          `the API server refuses those that are sent with a recorded certificate of that machine (${refused.length}; policy ${policy})`,
+          `if these are of the right machine, move them from formerCertificates to certificates: kubectl edit nodebinding ${name}`,
+        ];
+  return { lines: [open, ...remedy], todo: [] };
 }

@@ -414,6 +414,29 @@ describe("what a node says of itself", () => {
     expect(known).toContain("What to do:\n  to put it into pool worker, where it was: kubectl label node x");
   });
 
+  test("it says which of its requests for certificates are refused, why, and what ends that [preview-explain-31]", () => {
+    const facts = clusterOf({ pools: [poolNamed("worker")], nodes: [node("x")] });
+    const later = "2100-01-01T00:00:00Z";
+    const textWith = (spec: Partial<NodeBinding["spec"]>) => {
+      const binding = { metadata: { name: "x" }, spec: { pool: "worker", publicKey: "", expiresAt: later, ...spec } };
+      return explanationText(explainNode(facts, "x", { binding: binding as NodeBinding }) ?? expect.fail());
+    };
+    expect(textWith({})).not.toContain("Requests for certificates");
+    const released = textWith({ revoked: true });
+    expect(released).toContain(
+      "Requests for certificates:\n  the API server refuses all requests of the Node (policy former-machines-of-nodes), because an administrator released the name",
+    );
+    expect(released).toMatch(/What to do:[^]*mco token create --pool worker --node x[^]*kubectl delete nodebinding x/);
+    const former = { formerCertificates: [{ sha256: "f".repeat(64), expiresAt: later }], formerExpiresAt: later };
+    expect(textWith(former)).toContain(
+      "sent with a recorded certificate of that machine (1; policy former-machines-of-nodes)",
+    );
+    expect(textWith(former)).toContain("kubectl edit nodebinding x");
+    // Nothing is recorded of the former machine: nothing of it is refused, and that is not kept quiet.
+    expect(textWith({ formerExpiresAt: later })).toContain("the API server refuses none of its requests");
+    expect(textWith({ ...former, formerExpiresAt: "2000-01-01T00:00:00Z" })).not.toContain("Requests for");
+  });
+
   test("a disagreement of annotations and MachineConfigNode is reported after a minute [preview-explain-3]", () => {
     const { members } = clusterOf({
       nodes: [node("b")],

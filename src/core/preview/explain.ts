@@ -52,6 +52,7 @@ import type { Wait } from "../pool/select-nodes.ts";
 import { resolvesItself } from "../pool/rollout-holds.ts";
 import { listText } from "../text/list-text.ts";
 import { pinnedImagesOf, pinnedImagesOfPool } from "./explain-pinned-images.ts";
+import { refusedRequests } from "./explain-joining-kinds.ts";
 import { type Explanation, type Sections, section, shown } from "./explanation.ts";
 
 const listed = (items: readonly string[], all: number = items.length) => listText(items, shown, all);
@@ -523,6 +524,7 @@ function nodeSections({ name, facts, known, pair, wait, target, estimate, chapte
     ...section("What it reports", degraded?.status === "True" ? [degraded.message] : []),
     ...section("Pinned images", pinnedImagesOf(conditions)),
     ...section("In no pool", unassignedLines(known, binding)),
+    ...section("Requests for certificates", refusedOf({ name, facts, binding }).lines),
     ...section("Two sources disagree", contradiction === undefined ? [] : [contradiction]),
     ...section("Likely end", estimate === undefined ? [] : [estimateText(estimate, facts.now)]),
     ...section(
@@ -582,6 +584,9 @@ function isUpToPeople({ facts, known, wait }: NodeView): boolean {
   );
 }
 
+const refusedOf = ({ name, facts, binding }: Pick<NodeView, "name" | "facts" | "binding">) =>
+  binding === undefined ? { lines: [], todo: [] } : refusedRequests(name, binding.spec, facts.now);
+
 /** Which pool a node without one was in, as far as the cluster has recorded it. */
 function unassignedLines({ membership, node }: NodeView["known"], binding: NodeBinding | undefined): readonly string[] {
   const { lastPool, releasedAt, revoked } = binding?.spec ?? {};
@@ -625,6 +630,7 @@ function nodeTodo(view: NodeView): readonly string[] {
   const drained = conditionOf(known.machineConfigNode?.status?.conditions ?? [], phases.drained);
   return [
     ...unassignedTodo(view),
+    ...refusedOf(view).todo,
     ...(wait === undefined ? [] : isUpToPeople(view) ? [wait.value.remedy] : othersToHelp(view)),
     ...remediesOf(view),
     ...(isBlocked(known.facts) && drained?.status === "Unknown"
