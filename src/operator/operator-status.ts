@@ -110,7 +110,7 @@ interface Found {
 /** @returns the ClusterOperator as it is now. */
 function writeStatus(
   { existing, reached, outcomes, facts }: Found,
-  { kube, clock, signal, options }: TaskContext,
+  { kube, clock, signal, options, memory }: TaskContext,
 ): Promise<ClusterOperator | undefined> {
   const extension = extensionOf(facts, outcomes);
   return updateObject(
@@ -119,7 +119,13 @@ function writeStatus(
     { name },
     (live) => {
       const conditions = clusterOperatorConditions(
-        { version: options.version, reached, outcomes, cluster: facts },
+        {
+          version: options.version,
+          reached,
+          outcomes,
+          cluster: facts,
+          otherApprover: memory.otherApprover?.text,
+        },
         live.status?.conditions ?? [],
         clock.now(),
       );

@@ -115,6 +115,8 @@ const operator: Rights = {
     rule(configGroup, ["clusteroperators"], [...read, ...apply]),
     rule(configGroup, ["clusteroperators/status"], ["patch"]),
     rule("", ["nodes"], read),
+    // Whether another approver renews certificates of nodes.
+    rule("authorization.k8s.io", ["subjectaccessreviews"], ["create"]),
     // Whether there is a machine API.
     rule("", ["namespaces"], read, [namespace, machineNamespace]),
     // The inputs of ControllerConfig are in namespaces that not every cluster has; administrators choose two of the

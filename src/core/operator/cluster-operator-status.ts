@@ -31,6 +31,8 @@ export interface OperatorFacts {
   readonly reached: string | undefined;
   readonly outcomes: readonly TaskOutcome[];
   readonly cluster: Facts;
+  /** Who approves renewals of nodes beside the suite; absent: nobody. */
+  readonly otherApprover?: string | undefined;
 }
 
 type Conditions = NonNullable<NonNullable<ClusterOperator["status"]>["conditions"]>;
@@ -133,6 +135,16 @@ export function clusterOperatorConditions(facts: OperatorFacts, before: Conditio
       reason: mayUpgrade.because.reason,
       message: mayUpgrade.because.message,
     },
+    ...(facts.otherApprover === undefined
+      ? []
+      : [
+          {
+            type: "OtherApprovers",
+            status: "True" as const,
+            reason: "NodesMayRenew",
+            message: facts.otherApprover,
+          },
+        ]),
   ];
   return wanted.map(({ message = "", ...condition }) =>
     withTransition(

@@ -15,6 +15,7 @@ import { machineConfigPools } from "./machine-config-pools.ts";
 import { machineConfiguration } from "./machine-configuration.ts";
 import { networkPoliciesTask } from "./network-policies.ts";
 import { osBuilder } from "./os-builder.ts";
+import { otherApprovers } from "./other-approvers.ts";
 import { requiredPoolsTask } from "./required-pools.ts";
 import { stateController } from "./state-controller.ts";
 import { userData } from "./user-data.ts";
@@ -39,5 +40,6 @@ export const operatorTasks: readonly RunnableTask[] = [
   runnable(osBuilder),
   runnable(admissionTask),
   runnable(networkPoliciesTask),
+  runnable(otherApprovers),
   runnable(requiredPoolsTask),
 ];
