@@ -13,6 +13,9 @@ import { ProvisioningToken } from "../api/kinds/provisioning-token.ts";
 import { annotations } from "../api/names.ts";
 import { conditionOf } from "../api/schema/object.ts";
 import { certificateIn, credentialIn } from "../core/join/certificate-holder.ts";
+import { canonicalHost } from "../core/join/canonical-host.ts";
+import { hostsOfBinding } from "../core/join/join-places.ts";
+import { hostsOfService } from "../core/join/protected-hosts.ts";
 import { isOpen, nodeOfRequest, poolOfRequester } from "../core/join/node-request.ts";
 import { trimRequest } from "../core/join/trim-request.ts";
 import { trimNamespace, trimNode, trimService } from "../core/pool/trim.ts";
@@ -29,6 +32,8 @@ export const joinIndexes = {
   credential: "credential",
   /** JoinPlaces by the name that they hold. */
   held: "held",
+  /** Nodes, bindings and Services by each of their hosts, in canonical form. */
+  host: "host",
   /** Undecided requests of machines that join, by the credential that they were sent with. */
   sentWith: "sentWith",
 } as const;
@@ -41,6 +46,10 @@ export const joinWatches = ({ bound, budget }: JoinMemory): readonly [Watch, ...
     keep: trimNode,
     concerns: ({ key, before, after }, caches) =>
       relevant(before) === relevant(after) ? [] : keysOf(caches, joinIndexes.node, key),
+    indexes: {
+      [joinIndexes.host]: ({ metadata, status: { addresses = [] } = {} }) =>
+        [metadata.name, ...addresses.map(({ address }) => address)].map(canonicalHost),
+    },
   }),
   // A machine may be waiting for a new pool, for its place, or for its name.
   watching<MachineConfigPool>({
@@ -65,13 +74,19 @@ export const joinWatches = ({ bound, budget }: JoinMemory): readonly [Watch, ...
       if (after === undefined || after.spec.publicKey === bound.get(key)?.binding.spec.publicKey) bound.delete(key);
       return keysOf(caches, joinIndexes.node, key);
     },
+    indexes: { [joinIndexes.host]: hostsOfBinding },
   }),
   watching<ProvisioningToken>({
     resource: ProvisioningToken,
     concerns: ({ before, after }, caches) =>
       [before, after].flatMap((token) => keysOf(caches, joinIndexes.node, token?.spec.node ?? "")),
   }),
-  watching<Service>({ resource: kubernetes.Service, keep: trimService, concerns: () => [] }),
+  watching<Service>({
+    resource: kubernetes.Service,
+    keep: trimService,
+    concerns: () => [],
+    indexes: { [joinIndexes.host]: hostsOfService },
+  }),
   watching<Namespace>({ resource: kubernetes.Namespace, keep: trimNamespace, concerns: () => [] }),
   watching<ControllerConfig>({ resource: ControllerConfig, concerns: () => [] }),
 ];

@@ -5,7 +5,7 @@ import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { NodeBinding } from "../api/kinds/node-binding.ts";
 import { ProvisioningToken } from "../api/kinds/provisioning-token.ts";
 import { annotations, joinNamespace, objects } from "../api/names.ts";
-import { conditionOf } from "../api/schema/object.ts";
+import { type KubeObject, type Resource, conditionOf } from "../api/schema/object.ts";
 import { canonicalHost } from "../core/join/canonical-host.ts";
 import { credentialIn } from "../core/join/certificate-holder.ts";
 import { apiServerHosts } from "../core/join/config-server.ts";
@@ -41,7 +41,6 @@ import { makesControlPlane, poolOfNode } from "../core/pool/pool-of-node.ts";
 import type { Caches, Context } from "../kube/controller.ts";
 import { type JoinMemory, bindingOf } from "./join-memory.ts";
 import { joinIndexes } from "./join-watches.ts";
-import { readOncePerObject } from "../core/text/read-once.ts";
 
 /** The findings of the pass, and the binding of the name as it is known now. */
 export function observeJoin(pass: JoinPass, memory: JoinMemory, context: Context): JoinView {
@@ -185,7 +184,7 @@ function hostFacts(
   const asked = [...dnsNames, ...ipAddresses];
   if (asked.length > mostNames) return { shortForms: [], ...noForeignHosts };
   const foreign =
-    asked.length === 0 ? noForeignHosts : foreignHosts(name, asked, addressOwners(caches, node, { own, asked }));
+    asked.length === 0 ? noForeignHosts : foreignHosts(name, asked, addressOwners(caches, { name, node, own, asked }));
   const since = binding === undefined ? undefined : joinedAt(binding);
   return { shortForms: shortFormsIn([name, ...dnsNames], servicesIn(caches), since), ...foreign };
 }
@@ -198,21 +197,31 @@ const servicesIn = (caches: Caches): ClusterServices => ({
 const madeAt = (object: Pick<Node, "metadata"> | undefined) =>
   object === undefined ? undefined : (object.metadata.creationTimestamp ?? "");
 
+/** Objects that have one of the hosts. */
+function havingHosts<T extends KubeObject>(
+  resource: Resource<T>,
+  hosts: readonly string[],
+  caches: Caches,
+): readonly T[] {
+  const cache = caches.of(resource);
+  return [...new Set(hosts.flatMap((host) => cache.byIndex(joinIndexes.host, host)))];
+}
+
+/** Whoever has one of the requested hosts: a cluster may have tens of thousands of Services. */
 function addressOwners(
   caches: Caches,
-  node: Node | undefined,
-  { own, asked }: { readonly own: readonly string[]; readonly asked: readonly string[] },
+  { name, node, own, asked }: Pick<HostQuestion, "name" | "node" | "own"> & { readonly asked: readonly string[] },
 ): AddressOwners {
+  const hosts = asked.map(canonicalHost);
+  const itself = caches.of(NodeBinding).get(name);
+  const others = havingHosts(NodeBinding, hosts, caches).filter((binding) => binding !== itself);
   return {
     own,
-    nodes: caches.of(kubernetes.Node).list().map(ownedBy),
-    bindings: caches
-      .of(NodeBinding)
-      .list()
-      .filter(({ spec }) => !isReleased(spec)),
+    nodes: havingHosts(kubernetes.Node, hosts, caches).map(ownedBy),
+    bindings: [...(itself === undefined ? [] : [itself]), ...others].filter(({ spec }) => !isReleased(spec)),
     ...protectedHosts(
       {
-        services: caches.of(kubernetes.Service).list(),
+        services: havingHosts(kubernetes.Service, hosts, caches),
         // A small cluster's API server is reached by the name of its control-plane machine. Kubelets cannot set that label.
         apiServer:
           node !== undefined && isControlPlane(node)
@@ -224,10 +233,8 @@ function addressOwners(
   };
 }
 
-/** Name and addresses of a Node, read once: every request is compared with those of all. */
-const ownedBy = readOncePerObject(
-  ({ metadata, status: { addresses = [] } = {} }: Node): AddressOwners["nodes"][number] => ({
-    name: metadata.name,
-    addresses: addresses.map(({ address }) => canonicalHost(address)),
-  }),
-);
+/** Name and addresses of a Node. */
+const ownedBy = ({ metadata, status: { addresses = [] } = {} }: Node): AddressOwners["nodes"][number] => ({
+  name: metadata.name,
+  addresses: addresses.map(({ address }) => canonicalHost(address)),
+});

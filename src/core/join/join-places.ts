@@ -121,8 +121,12 @@ export function formerMachine(
 export interface AddressOwners {
   /** Names and addresses that the suite itself recorded of the node: nobody's report takes them from it. */
   readonly own: readonly string[];
-  /** Nodes with the names and addresses that their kubelets report, these in canonical form. */
+  /**
+   * Nodes with the names and addresses that their kubelets report, these in canonical form: all that have one of the hosts that
+   * are asked about, in any order; others make no difference.
+   */
   readonly nodes: readonly { readonly name: string; readonly addresses: readonly string[] }[];
+  /** Likewise, and that of the node itself. */
   readonly bindings: readonly NodeBinding[];
   /** Hosts that belong to the cluster, in canonical form, each with a clause that names the owner. */
   readonly cluster: ReadonlyMap<string, string>;
@@ -145,6 +149,10 @@ export interface ForeignHosts {
   readonly contested: readonly string[];
 }
 
+/** Hosts by which a binding is found, in canonical form. */
+export const hostsOfBinding = ({ metadata, spec }: NodeBinding): readonly string[] =>
+  [metadata.name, ...(spec.addresses ?? [])].map(canonicalHost);
+
 /** Compares each requested host with all owners in one pass over them. */
 export function foreignHosts(
   node: string,
@@ -154,10 +162,13 @@ export function foreignHosts(
   const recorded = new Set(own.map(canonicalHost).filter(isAddress));
   const record = new Set([node, ...own].map(canonicalHost));
   const owners = new Map<string, string>();
+  const recordedOwners = new Map<string, string>();
   const claims = new Map<string, string>();
   const wanted = new Set(asked.map(canonicalHost));
+  // Of several owners, the first by name is told, in whatever order they come.
   const add = (to: Map<string, string>, owner: string, hosts: readonly string[]) => {
-    for (const host of owner === node ? [] : hosts) if (wanted.has(host) && !to.has(host)) to.set(host, owner);
+    for (const host of owner === node ? [] : hosts)
+      if (wanted.has(host) && !((to.get(host) ?? "\uffff") < owner)) to.set(host, owner);
   };
   for (const { name, addresses } of nodes) {
     add(owners, name, [canonicalHost(name)]);
@@ -169,7 +180,7 @@ export function foreignHosts(
     const { metadata, spec } = binding;
     const isLater = ownBinding !== undefined && joinedAt(binding) > joinedAt(ownBinding);
     const addresses = (spec.addresses ?? []).map(canonicalHost);
-    add(owners, metadata.name, [
+    add(recordedOwners, metadata.name, [
       canonicalHost(metadata.name),
       ...(isLater ? addresses.filter((host) => !record.has(host)) : addresses),
     ]);
@@ -184,7 +195,7 @@ export function foreignHosts(
       cluster.get(host) ??
       (isContested ? undefined : apiServer.get(host)) ??
       (record.has(host) ? undefined : external.get(host));
-    const owner = owners.get(host);
+    const owner = owners.get(host) ?? recordedOwners.get(host);
     const claim = record.has(host) ? undefined : claims.get(host);
     if (clause !== undefined) others.push(`${one} ${clause}`);
     else if (owner !== undefined) others.push(`${one} belongs to the node ${owner} as well`);

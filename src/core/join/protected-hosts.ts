@@ -16,6 +16,7 @@ export interface ProtectedHosts {
 export interface ProtectedSources {
   /** Of the API server and the config server: see `apiServerHosts`. */
   readonly apiServer: readonly string[];
+  /** All that have one of the hosts that are asked about, in any order; others make no difference. */
   readonly services: readonly Service[];
 }
 
@@ -27,24 +28,36 @@ export interface ProtectedSources {
  * @param asked hosts that are asked about, in any form; the answer holds no others, since tenants make Services without end.
  */
 export function protectedHosts({ apiServer, services }: ProtectedSources, asked: readonly string[]): ProtectedHosts {
-  const found = {
-    cluster: new Map<string, string>(),
-    apiServer: new Map<string, string>(),
-    external: new Map<string, string>(),
-  };
   const wanted = new Set(asked.map(canonicalHost));
-  const put = (to: Map<string, string>, hosts: readonly string[], clause: () => string) => {
-    for (const host of hosts) if (wanted.has(host) && !to.has(host)) to.set(host, clause());
+  const [cluster, external] = [new Map<string, string>(), new Map<string, string>()];
+  // Of several Services, the first by name is told, in whatever order they come.
+  const put = (to: Map<string, string>, hosts: readonly string[], service: string) => {
+    for (const host of hosts) if (wanted.has(host) && !((to.get(host) ?? "\uffff") < service)) to.set(host, service);
   };
   for (const service of services) {
-    const clause = () => `is an address of the Service ${service.metadata.namespace ?? ""}/${service.metadata.name}`;
-    const { cluster, external } = hostsOf(service);
-    put(found.cluster, cluster, clause);
-    put(found.external, external, clause);
+    const name = `${service.metadata.namespace ?? ""}/${service.metadata.name}`;
+    const hosts = hostsOf(service);
+    put(cluster, hosts.cluster, name);
+    put(external, hosts.external, name);
   }
-  put(found.apiServer, canonical(apiServer), () => "is the API server or the config server");
-  return found;
+  const clauses = (found: ReadonlyMap<string, string>) =>
+    new Map([...found].map(([host, service]) => [host, `is an address of the Service ${service}`] as const));
+  return {
+    cluster: clauses(cluster),
+    apiServer: new Map(
+      canonical(apiServer).flatMap((host) =>
+        wanted.has(host) ? [[host, "is the API server or the config server"] as const] : [],
+      ),
+    ),
+    external: clauses(external),
+  };
 }
+
+/** Hosts by which a Service is found, in canonical form. */
+export const hostsOfService = (service: Service): readonly string[] => {
+  const { cluster, external } = hostsOf(service);
+  return external.length === 0 ? cluster : [...cluster, ...external];
+};
 
 interface ServiceHosts {
   readonly cluster: readonly string[];
@@ -53,7 +66,7 @@ interface ServiceHosts {
 
 /** Read once: every request is compared with those of all Services. */
 const hostsOf = readOncePerObject(({ spec, status }: Service): ServiceHosts => ({
-  cluster: canonical([...(spec?.clusterIPs ?? []), spec?.clusterIP]),
+  cluster: [...new Set(canonical([...(spec?.clusterIPs ?? []), spec?.clusterIP]))],
   // What provides load balancers writes their addresses; some are those of nodes (k3s, MetalLB in its simplest form).
   external: canonical([
     ...(spec?.externalIPs ?? []),
