@@ -244,7 +244,15 @@ export const flags = {
     json,
     { flag: "--index", value: "N", isInternal: true, text: "with run: number of the machine" },
   ],
-  node: [json, directory, kubeconfig],
+  node: [
+    {
+      flag: "--deleted",
+      text: "release: also names without a record whose Node was deleted already",
+    },
+    json,
+    directory,
+    kubeconfig,
+  ],
   token: [
     { flag: "--pool", value: "POOL", text: "pool whose configuration the token gives access to" },
     { flag: "--ttl", value: "T", text: "lifetime, such as 90m, 2h or 1d12h (default 24h)" },

@@ -254,14 +254,17 @@ describe("mco node", () => {
     spec: { pool: "worker", publicKey: "a".repeat(64), expiresAt: "2026-01-01T00:00:00Z", addresses: [...addresses] },
   });
 
-  async function node(kube: KubeClient, args: readonly string[], json = false) {
+  async function node(kube: KubeClient, args: readonly string[], { json = false, deleted = false } = {}) {
     const [printed, complained]: [string[], string[]] = [[], []];
     const io = {
       out: (text: string) => printed.push(text),
       err: (text: string) => complained.push(text),
       screen: undefined,
     };
-    const code = await nodeCommand({ kube, io }, nodeRequestOf(args, json));
+    const code = await nodeCommand(
+      { kube, io, now: () => Date.parse("2030-01-01T00:00:00Z") },
+      nodeRequestOf(args, { json, deleted }),
+    );
     return { code, text: printed.join(""), complaints: complained.join("") };
   }
 
@@ -282,11 +285,30 @@ describe("mco node", () => {
       complaints: expect.stringContaining('"w7"') as string,
     });
     // The record of a released name stays, so that its certificate is not renewed.
-    const { bindings } = JSON.parse((await node(kube, ["list"], true)).text) as { bindings: readonly object[] };
+    const { bindings } = JSON.parse((await node(kube, ["list"], { json: true })).text) as {
+      bindings: readonly object[];
+    };
     expect(bindings).toMatchObject([{ name: "w0", revoked: true }, { name: "w1" }]);
     expect(bindings[1]).not.toHaveProperty("revoked");
     expect((await node(kube, ["list"])).text).toContain("w0    worker  released");
     expect((await node(kube, ["address", "w7", "10.0.0.1"])).code).toBe(1);
+  });
+
+  test("release of a node that the suite did not admit makes a record, so that its machine renews no certificate [cli-node-2]", async () => {
+    const kube = await cluster();
+    const role = { "node-role.kubernetes.io/worker": "" };
+    await kube.create(kubernetes.Node, { apiVersion: "v1", kind: "Node", metadata: { name: "k0", labels: role } });
+    expect(await node(kube, ["release", "k0", "k1"])).toMatchObject({
+      code: 1,
+      text: "the name k0 is free\n",
+      complaints: expect.stringMatching(/"k1".*--deleted/) as string,
+    });
+    const end = "2031-01-02T00:00:00Z";
+    const released = { expiresAt: end, formerExpiresAt: end, exclusive: true, revoked: true };
+    expect((await kube.get(NodeBinding, { name: "k0" }))?.spec).toMatchObject(released);
+    expect(await node(kube, ["release", "k1"], { deleted: true })).toMatchObject({ code: 0 });
+    expect((await kube.get(NodeBinding, { name: "k1" }))?.spec).toMatchObject({ ...released, pool: "unknown" });
+    expect((await node(kube, ["release", "Not_a_name"], { deleted: true })).code).toBe(1);
   });
 
   test.for([
@@ -297,6 +319,6 @@ describe("mco node", () => {
     { args: ["address", "w0", "W0_example"], says: "must be an IP address or a host name" },
     { args: ["address", "w0", "10.0.0"], says: "must be an IP address or a host name" },
   ])("$args is refused with what to write", ({ args, says }) => {
-    expect(() => nodeRequestOf(args, false)).toThrow(says);
+    expect(() => nodeRequestOf(args, { json: false, deleted: false })).toThrow(says);
   });
 });

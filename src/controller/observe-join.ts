@@ -207,7 +207,7 @@ function havingHosts<T extends KubeObject>(
   return [...new Set(hosts.flatMap((host) => cache.byIndex(joinIndexes.host, host)))];
 }
 
-/** Whoever has one of the requested hosts: a cluster may have tens of thousands of Services. */
+/** Owners of one of the requested hosts: a cluster may have tens of thousands of Services. */
 function addressOwners(
   caches: Caches,
   { name, node, own, asked }: Pick<HostQuestion, "name" | "node" | "own"> & { readonly asked: readonly string[] },

@@ -41,6 +41,8 @@ export async function performJoin(decision: JoinDecision, pass: JoinPass, acts: 
   switch (decision.do) {
     case "takeTurn":
       return { ...pass, turn: takeTurn(requestOf(pass), memory, context) };
+    case "takeRecordTurn":
+      return { ...pass, recordTurn: takeRecordTurn(requestOf(pass), memory, context) };
     case "findApprovals":
       return { ...pass, awaitsApprovalByHand: awaitsApprovalByHand(requestOf(pass), memory, context) };
     case "readFacts":
@@ -79,6 +81,10 @@ function takeTurn(request: CertificateSigningRequest, memory: JoinMemory, contex
   const isOfHolder = isSentByHolder(request, bindingOf(name, memory, context));
   return memory.budget.take({ ...budgetedRequest(request), isOfHolder }, context.clock.monotonic());
 }
+
+/** Takes a turn to follow the certificates of a name: an approver beside the suite may grant a node thousands. */
+const takeRecordTurn = (request: CertificateSigningRequest, { budget }: JoinMemory, { clock }: Context) =>
+  budget.takeRecord(budgetedRequest(request), clock.monotonic());
 
 async function machinesOfNode(node: string, memory: JoinMemory, context: Context): Promise<readonly MachineOfNode[]> {
   return (await listMachines(memory, context))

@@ -5,6 +5,7 @@ import { refusedCertificates } from "../core/join/refused-certificates.ts";
 import { equalValues } from "../ignition/canonical.ts";
 import { type Context, type Controller, watching } from "../kube/controller.ts";
 import { type Outcome, done } from "../kube/outcome.ts";
+import { refusalsLeftOut } from "./reports.ts";
 
 const key = [objects.refusedCertificates];
 const refusedMap = { namespace, fieldSelector: `metadata.name=${objects.refusedCertificates}` } as const;
@@ -17,7 +18,10 @@ const decisiveOf = (binding: NodeBinding | undefined) =>
         binding.spec.revoked,
         binding.spec.certificates,
         binding.spec.formerCertificates,
-        ...(binding.spec.revoked === true ? [binding.spec.expiresAt, binding.spec.formerExpiresAt] : []),
+        binding.spec.formerExpiresAt,
+        binding.spec.exclusive,
+        binding.spec.joinedAt,
+        ...(binding.spec.revoked === true ? [binding.spec.expiresAt] : []),
       ];
 
 /**
@@ -47,7 +51,8 @@ export function refusalController(): Controller {
         await kube.apply(
           kubernetes.ConfigMap,
           { metadata: { name, namespace }, data: entries },
-          { owner: fieldManagers.refusals, signal },
+          // An entry that was edited holds back no other one.
+          { owner: fieldManagers.refusals, force: true, signal },
         );
       return done(until === undefined ? undefined : (until - now) / 1000 + 1);
     },
@@ -61,11 +66,6 @@ interface RefusalMemory {
 
 /** Reports once that the object has no room for all entries. */
 function reportLeftOut(leftOut: number, memory: RefusalMemory, { report }: Pick<Context, "report">): void {
-  if (leftOut > 0 && memory.leftOut === 0)
-    report({
-      about: { apiVersion: "v1", kind: "ConfigMap", metadata: { name: objects.refusedCertificates, namespace } },
-      notice: "RefusalsLeftOut",
-      message: `${leftOut} certificates of former machines have no room here: where another approver lets all nodes renew, these machines renew theirs until then. Let the suite alone approve renewals of its nodes (docs/joining.md), or deny the machines access`,
-    });
+  if (leftOut > 0 && memory.leftOut === 0) report(refusalsLeftOut(leftOut));
   memory.leftOut = leftOut;
 }

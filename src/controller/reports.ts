@@ -10,7 +10,7 @@ import type { OSImageStream } from "../api/kinds/os-image-stream.ts";
 import type { PinnedImageSet } from "../api/kinds/pinned-image-set.ts";
 import type { EventSubject, ReportedNotice } from "../api/books/reports.ts";
 import type { JournalEntryIn } from "../api/books/report-table.ts";
-import { annotations, labels } from "../api/names.ts";
+import { annotations, labels, namespace, objects } from "../api/names.ts";
 import type { CsrReason } from "../core/join/judge-csr.ts";
 import { parseDrainRequest } from "../core/machine/drain-requests.ts";
 import type { Uncordoned } from "../core/pool/drain-changes.ts";
@@ -234,6 +234,14 @@ export const nameReleased = (pool: MachineConfigPool, name: string): Happening =
     pool,
     "NameReleased",
     `The name ${name} is free: its Node or its NodeBinding was deleted, and another machine of any pool may join by it`,
+  );
+
+/** @param count of entries for which the ConfigMap has no room. */
+export const refusalsLeftOut = (count: number): Happening =>
+  noticed(
+    { apiVersion: "v1", kind: "ConfigMap", metadata: { name: objects.refusedCertificates, namespace } },
+    "RefusalsLeftOut",
+    `${count} entries about former machines have no room here: where another approver lets all nodes renew, these machines renew their certificates until then. Let the suite alone approve renewals of its nodes (docs/joining.md), or deny the machines access`,
   );
 
 // Roll-outs

@@ -67,3 +67,13 @@ test("the machine that has a name has turns that no other certificate of the nam
   for (const one of [own, next]) budget.ended(one);
   expect(budget.take(own, 60_000)).toEqual({ verdict: "abandoned" });
 });
+
+test("certificates of a name are followed a minute's worth at once, then one in two seconds, apart from judgments [controller-request-budget-5]", () => {
+  const budget = new RequestBudget();
+  const verdicts = Array.from({ length: 100 }, () =>
+    budget.takeRecord({ requester: "system:node:w0", isShared: false }, 0),
+  );
+  expect(verdicts.filter(({ verdict }) => verdict === "judge")).toHaveLength(60);
+  expect(verdicts.at(-1)).toMatchObject({ verdict: "later", afterSeconds: expect.any(Number) as number });
+  expect(budget.takeRecord({ requester: "system:node:w1", isShared: false }, 0)).toEqual({ verdict: "judge" });
+});

@@ -29,6 +29,10 @@ const ofRequester: BucketLimits = { burst: 60, perSecond: 0.5, sources: 20_000 }
 const ofAccount: BucketLimits = { burst: 5000, perSecond: 10, sources: 1000 };
 const accountLaterSeconds = 60;
 
+type RecordVerdict = Exclude<BudgetVerdict, { readonly verdict: "abandoned" }>;
+/** Thousands of approved requests of one node may wait to be recorded; each of them asks again after this time. */
+const recordLaterSeconds = 30;
+
 /** A turn that a request asks for. */
 export interface TurnOfRequest extends Omit<BudgetedRequest, "createdAt"> {
   /** It was sent by a certificate of the machine that has the name of the node. */
@@ -46,6 +50,7 @@ export interface TurnOfRequest extends Omit<BudgetedRequest, "createdAt"> {
 export class RequestBudget {
   readonly #requesters = new SourceBuckets(ofRequester);
   readonly #accounts = new SourceBuckets(ofAccount);
+  readonly #records = new SourceBuckets(ofRequester);
   /** Requester, also with each of its certificates → its newest open requests. */
   readonly #newest = new Map<string, BudgetedRequest[]>();
 
@@ -83,6 +88,15 @@ export class RequestBudget {
     const wait = this.#requesters.take(isOfHolder ? `${requester} as its holder` : requester, now);
     // One after the other, so that none of them is always too late.
     return wait === 0 ? { verdict: "judge" } : { verdict: "later", afterSeconds: wait * newest.length };
+  }
+
+  /**
+   * Whether the certificates of a name may be followed now, for a request that was approved: each look costs as many steps as
+   * there are requests of the name. @param now monotonic milliseconds.
+   */
+  takeRecord({ requester, isShared }: Pick<BudgetedRequest, "requester" | "isShared">, now: number): RecordVerdict {
+    const wait = (isShared ? this.#accounts : this.#records).take(requester, now);
+    return wait === 0 ? { verdict: "judge" } : { verdict: "later", afterSeconds: Math.max(wait, recordLaterSeconds) };
   }
 }
 

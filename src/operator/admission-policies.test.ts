@@ -14,6 +14,7 @@ import {
   usesOfPool,
 } from "../core/pool/retained-configs.ts";
 import { admissionPolicies } from "./admission-policies.ts";
+import { certificateDigits } from "../core/join/refused-certificates.ts";
 
 interface Manifest extends KubeObject {
   readonly spec: { readonly paramKind?: { readonly kind: string } };
@@ -253,7 +254,11 @@ describe("requests of former machines of a node", () => {
   const compiled = compileAdmissionPolicy(policy.spec);
   if (compiled.verdict === "refused") throw new Error(JSON.stringify(compiled.errors));
   const [former, holder] = ["f".repeat(64), "a".repeat(64)];
-  const listed = { data: { [former]: "2031-01-01T00:00:00Z", "node.released": "2031-01-01T00:00:00Z" } };
+  const end = "2031-01-01T00:00:00Z";
+  const own = (digits: string) => `${end} ${digits.slice(0, certificateDigits)} ${"c".repeat(certificateDigits)}`;
+  const listed = {
+    data: { [former]: end, "node.released": end, "only.taken": own(holder), "only.joining": end },
+  };
   const sentWith = (...ids: readonly string[]) => ({ [credentialKey]: ids });
 
   test.for<{
@@ -270,6 +275,26 @@ describe("requests of former machines of a node", () => {
     { title: "of a released name, where nothing names certificates", node: "released", is: "denied" },
     { title: "where nothing names certificates", is: "allowed" },
     { title: "by a token", extra: sentWith("JTI=f"), is: "allowed" },
+    {
+      title: "of a name that another machine had, by a certificate of the holder",
+      node: "taken",
+      extra: sentWith(`X509SHA256=${holder}`),
+      is: "allowed",
+    },
+    {
+      title: "of a name that another machine had, by any other certificate",
+      node: "taken",
+      extra: sentWith(`X509SHA256=${"b".repeat(64)}`),
+      is: "denied",
+    },
+    { title: "of a name that another machine had, by a token", node: "taken", extra: sentWith("JTI=f"), is: "denied" },
+    { title: "of a name that another machine had, where nothing names certificates", node: "taken", is: "allowed" },
+    {
+      title: "of a name whose new machine has no certificate yet",
+      node: "joining",
+      extra: sentWith(`X509SHA256=${holder}`),
+      is: "denied",
+    },
     {
       title: "for a certificate to serve with",
       signer: signers.kubeletServing,

@@ -17,7 +17,7 @@ import { pathSegment } from "../core/images/image-reference.ts";
 import { renderedNameForm } from "../core/config/is-rendered.ts";
 import { generatedNameForm } from "../core/kubelet/generated-names.ts";
 import { credentialKey } from "../core/join/certificate-holder.ts";
-import { refusedNodePrefix } from "../core/join/refused-certificates.ts";
+import { certificateDigits, holderOnlyPrefix, refusedNodePrefix } from "../core/join/refused-certificates.ts";
 import { configServerAddress } from "../core/join/pointer-config.ts";
 import { type PolicyOfUsers, policiesOfUsers } from "../core/pool/config-users.ts";
 import { mostPinsAtOnce } from "../core/pool/pin-slots.ts";
@@ -380,6 +380,7 @@ const formerMachines: Guard = {
   },
   variables: {
     refused: "has(params.data) ? params.data : {}",
+    only: `request.userInfo.username.replace('${nodeIdentity.userPrefix}', '${holderOnlyPrefix}')`,
     credentials: `has(request.userInfo.extra) && '${credentialKey}' in request.userInfo.extra ? request.userInfo.extra['${credentialKey}'] : []`,
   },
   validations: [
@@ -393,6 +394,13 @@ const formerMachines: Guard = {
       expression: "!variables.credentials.exists(c, c.replace('X509SHA256=', '') in variables.refused)",
       message:
         "another machine has the name of this node, and this request was sent with a certificate of a former one",
+      reason: "Forbidden",
+    },
+    {
+      // An API server that records no credentials gives none: then nothing tells machines apart.
+      expression: `!(variables.only in variables.refused) || variables.credentials.size() == 0 || variables.refused[variables.only].split(' ').exists(p, p.size() == ${certificateDigits} && variables.credentials.exists(c, c.startsWith('X509SHA256=' + p)))`,
+      message:
+        "another machine had the name of this node before, and this request was sent with a certificate that is not recorded of the one that has it now; if that is the one, remove spec.exclusive of its NodeBinding",
       reason: "Forbidden",
     },
   ],

@@ -12,6 +12,7 @@ import {
 } from "../../src/api/index.ts";
 import type { KubeObject, Resource } from "../../src/api/schema/object.ts";
 import { joinNamespace, labels, namespace, nodeIdentity, objects, signers } from "../../src/api/names.ts";
+import { nodeCommand } from "../../src/cli/commands/node.ts";
 import { connect } from "../../src/cli/connect.ts";
 import { bindingController, placeController } from "../../src/controller/binding-controller.ts";
 import { joinController } from "../../src/controller/join-controller.ts";
@@ -338,6 +339,25 @@ describe.skipIf(!hasKubernetes)("a machine that joins, on a real control plane",
       await binding((one) => one?.spec.nodeUID !== undefined && (one.spec.certificates ?? []).length > 0);
       return client;
     };
+    /** A certificate of a node that another approver than the suite's has admitted. */
+    const clientOfAdministrator = async (name: string, to: typeof clientOf) => {
+      const { request, key } = await requestFor(node);
+      await ask(name, request, kube);
+      const asked = await kube.get(kubernetes.CertificateSigningRequest, { name });
+      const approved = { type: "Approved", status: "True", reason: "AutoApproved", message: "" };
+      await kube.patch(
+        kubernetes.CertificateSigningRequest,
+        { name },
+        {
+          type: "merge",
+          body: {
+            status: { conditions: [{ ...approved, lastUpdateTime: asked?.metadata.creationTimestamp ?? "" }] },
+          },
+        },
+        { subresource: "approval" },
+      );
+      return to(name, key);
+    };
     let serial = 0;
     /** Renewals of a machine until one ends as it is to end: the API server sees policies and lists a moment later. */
     const untilRenewal = (who: KubeClient, outcome: "created" | "refused") =>
@@ -362,11 +382,21 @@ describe.skipIf(!hasKubernetes)("a machine that joins, on a real control plane",
       // As kubeadm init makes it: cmd/kubeadm/app/phases/bootstraptoken/node/tlsbootstrap.go (v1.34).
       await kube.apply(kubernetes.ClusterRoleBinding, renewalsOfKubeadm as never, { owner: prefix });
       const former = await joins(`${prefix}-former-5`);
+      // A machine has as many certificates as it likes, more than are recorded.
+      const renews = async (name: string, who: KubeClient) => {
+        const { request, key } = await requestFor(node);
+        await ask(name, request, who);
+        return clientOf(name, key);
+      };
+      const others: KubeClient[] = [];
+      for (let index = 0; index < 10; index += 1) others.push(await renews(`${prefix}-own-${index}`, former));
+      await binding((one) => one?.spec.certificates?.length === 8);
       await kube.delete(kubernetes.Node, { name: node });
       await binding((one) => one?.spec.releasedAt !== undefined);
       const holder = await joins(`${prefix}-holder-5`);
       await binding((one) => (one?.spec.formerCertificates ?? []).length > 0);
       await untilRenewal(former, "refused");
+      for (const machine of others) await untilRenewal(machine, "refused");
       // Nobody but kube-controller-manager approves as it does.
       const { request, key } = await requestFor(node);
       await ask(`${prefix}-renewed-5`, request, holder);
@@ -375,6 +405,22 @@ describe.skipIf(!hasKubernetes)("a machine that joins, on a real control plane",
       expect(await untilRenewal(next, "created")).toBe("created");
       await kube.patch(NodeBinding, { name: node }, { type: "merge", body: { spec: { revoked: true } } });
       for (const machine of [former, holder, next]) await untilRenewal(machine, "refused");
+      // A node that kubeadm's account admitted: the suite has no record of its certificates.
+      await kube.delete(kubernetes.Node, { name: node });
+      await kube.delete(NodeBinding, { name: node });
+      await binding((one) => one === undefined);
+      const foreign = await clientOfAdministrator(`${prefix}-foreign-5`, clientOf);
+      const io = { out: () => true, err: () => true, screen: undefined };
+      await kube.create(kubernetes.Node, { apiVersion: "v1", kind: "Node", metadata: { name: node } });
+      expect(await untilRenewal(foreign, "created")).toBe("created");
+      const release = { verb: "release", names: [node], isDeleted: false, json: false } as const;
+      expect(await nodeCommand({ kube, io, now: Date.now }, release)).toBe(0);
+      await untilRenewal(foreign, "refused");
+      await kube.delete(kubernetes.Node, { name: node });
+      await joins(`${prefix}-successor-5`);
+      await untilRenewal(foreign, "refused");
+      const spec = (await kube.get(NodeBinding, { name: node }))?.spec;
+      expect(spec).toMatchObject({ exclusive: true, certificates: { length: 1 } });
     } finally {
       await kube.delete(kubernetes.ClusterRoleBinding, { name: renewalsOfKubeadm.metadata.name });
       for (const object of policies.toReversed()) await kube.delete(resourceOf(object), { name: object.metadata.name });

@@ -217,12 +217,13 @@ export const objectRows: readonly Row[] = [
           spec: { ...spec, releasedAt: inFuture(harness, -1000) },
         }),
       );
-      const parts = { kube: harness.kube, io };
+      const parts = { kube: harness.kube, io, now: () => harness.kernel.clock.now() };
       return {
         harness,
         subject: "nodebinding/w9",
         says: ["mco node release w9"],
-        remedy: () => harness.act(() => nodeCommand(parts, { verb: "release", names: ["w9"], json: false })),
+        remedy: () =>
+          harness.act(() => nodeCommand(parts, { verb: "release", names: ["w9"], isDeleted: false, json: false })),
         // The name has no machine: another one may take it.
         leaves: "the next machine that takes the name ends this",
       };

@@ -57,6 +57,12 @@ export const NodeBinding = defineResource({
         },
       ),
     ),
+    exclusive: Type.Optional(
+      Type.Boolean({
+        description:
+          "Another machine had this name before. Until formerExpiresAt, requests of the Node are refused unless they are sent with one of the listed certificates. Removing it, or formerExpiresAt, ends this.",
+      }),
+    ),
     joinedAt: Type.Optional(
       dateTime({ description: "When the machine joined that has the name; absent: when this object was created." }),
     ),

@@ -1,5 +1,10 @@
 import { resolve } from "node:path";
+import { kubernetes } from "../../api/foreign/kubernetes.ts";
+import { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import { NodeBinding, maxMachineAddresses } from "../../api/kinds/node-binding.ts";
+import { timestampOf } from "../../api/schema/object.ts";
+import { isNodeName } from "../../core/join/judge-csr.ts";
+import { poolOfNode } from "../../core/pool/pool-of-node.ts";
 import type { KubeClient } from "../../kube/kube-client.ts";
 import { readArguments, readHosts, usageError } from "../arguments.ts";
 import { flags } from "../flags.ts";
@@ -11,29 +16,39 @@ import { type Io, processIo } from "../io.ts";
 /** The request, once the command line is parsed. */
 export type NodeRequest =
   | { readonly verb: "list"; readonly json: boolean }
-  | { readonly verb: "release"; readonly names: readonly string[]; readonly json: boolean }
+  | {
+      readonly verb: "release";
+      readonly names: readonly string[];
+      /** Names count of which there is neither a record nor a Node. */
+      readonly isDeleted: boolean;
+      readonly json: boolean;
+    }
   | { readonly verb: "address"; readonly name: string; readonly addresses: readonly string[]; readonly json: boolean };
 
 export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = readArguments(args, flags.node, { positionals: true });
-  const request = nodeRequestOf(positionals, values.json);
+  const request = nodeRequestOf(positionals, values);
   const directory = values.dir === undefined ? undefined : resolve(values.dir);
   const { kube, close } = await connect({ kubeconfig: values.kubeconfig, directory, component: "node" });
   try {
-    return await nodeCommand({ kube, io: processIo() }, request);
+    return await nodeCommand({ kube, io: processIo(), now: Date.now }, request);
   } finally {
     close();
   }
 }
 
-export function nodeRequestOf([verb, ...names]: readonly string[], json: boolean): NodeRequest {
+export function nodeRequestOf(
+  [verb, ...names]: readonly string[],
+  { json, deleted: isDeleted }: { readonly json: boolean; readonly deleted: boolean },
+): NodeRequest {
+  if (isDeleted && verb !== "release") throw usageError("--deleted is for mco node release");
   switch (verb) {
     case "list":
       if (names.length > 0) throw usageError("mco node list takes no names: it lists all bound names");
       return { verb, json };
     case "release":
       if (names.length === 0) throw usageError("name the nodes to release: mco node release NAME …");
-      return { verb, names: [...new Set(names)], json };
+      return { verb, names: [...new Set(names)], isDeleted, json };
     case "address": {
       const [name, ...addresses] = names;
       if (name === undefined || addresses.length === 0)
@@ -52,6 +67,8 @@ export function nodeRequestOf([verb, ...names]: readonly string[], json: boolean
 interface NodeParts {
   readonly kube: KubeClient;
   readonly io: Io;
+  /** Milliseconds since the epoch. */
+  now(): number;
 }
 
 /** @returns the exit code. */
@@ -106,18 +123,63 @@ function failed({ io }: NodeParts, unknown: readonly string[]): number {
   return exitCodes.failed;
 }
 
-async function release(parts: NodeParts, { names, json }: NodeRequest & { readonly verb: "release" }): Promise<number> {
+async function release(
+  parts: NodeParts,
+  { names, isDeleted, json }: NodeRequest & { readonly verb: "release" },
+): Promise<number> {
   const unknown: string[] = [];
   for (const name of names) {
-    if ((await parts.kube.get(NodeBinding, { name })) === undefined) unknown.push(name);
+    const isBound = (await parts.kube.get(NodeBinding, { name })) !== undefined;
     // Its record stays, so that the certificate of the former machine is not renewed.
-    else await parts.kube.patch(NodeBinding, { name }, { type: "merge", body: { spec: { revoked: true } } });
+    if (isBound) await parts.kube.patch(NodeBinding, { name }, { type: "merge", body: { spec: { revoked: true } } });
+    else if (!(await releaseUnbound(name, isDeleted, parts))) unknown.push(name);
   }
   const released = names.filter((name) => !unknown.includes(name));
   if (json) print(parts, "ReleasedNodes", { released, unknown });
   else for (const name of released) parts.io.out(`the name ${name} is free\n`);
-  return unknown.length === 0 ? exitCodes.ok : failed(parts, unknown);
+  if (unknown.length === 0) return exitCodes.ok;
+  parts.io.err(
+    `mco node: ${unknown.map((name) => `"${name}"`).join(", ")}: neither a name that is bound nor one of a Node; if the Node was deleted already, add --deleted\n`,
+  );
+  return exitCodes.failed;
 }
+
+/** kube-controller-manager signs certificates of kubelets for a year, unless it is told otherwise. */
+const longestCertificateMs = 366 * 86_400_000;
+
+/**
+ * Records the release of a node that the suite did not admit: the machine's certificates are not known, and another approver than
+ * the suite's may renew them.
+ *
+ * @param isDeleted the name counts without a Node, too. @returns `false`: there is no such Node.
+ */
+async function releaseUnbound(name: string, isDeleted: boolean, { kube, now }: NodeParts): Promise<boolean> {
+  if (!isNodeName(name)) return false;
+  const node = await kube.get(kubernetes.Node, { name });
+  if (node === undefined && !isDeleted) return false;
+  const pools = (await kube.list(MachineConfigPool)).items;
+  const member = node === undefined ? undefined : poolOfNode(node, pools);
+  const end = timestampOf(now() + longestCertificateMs);
+  await kube.create<NodeBinding>(NodeBinding, {
+    apiVersion: NodeBinding.apiVersion,
+    kind: NodeBinding.kind,
+    metadata: { name },
+    spec: {
+      pool: member?.verdict === "member" ? member.pool : unknownPool,
+      publicKey: noKey,
+      expiresAt: end,
+      formerExpiresAt: end,
+      exclusive: true,
+      revoked: true,
+    },
+  });
+  return true;
+}
+
+/** Of a machine that was in no pool: it may have been one of the control plane. */
+const unknownPool = "unknown";
+/** Of a machine whose key is not known: no key has this digest. */
+const noKey = "0".repeat(64);
 
 async function address(
   parts: NodeParts,

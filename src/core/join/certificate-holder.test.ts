@@ -96,14 +96,20 @@ describe("by whose certificate a request was sent [join-certificate-holder-2]", 
 test("a binding lists the last certificates, each once [join-certificate-holder-3]", () => {
   const expiresAt = "2031-01-01T00:00:00Z";
   const issued = (digit: string, endsAt?: string) => ({ sha256: hex(digit), endsAt });
-  expect(withCertificate({ expiresAt }, issued("a"))).toEqual({ certificates: [hex("a")] });
-  expect(withCertificate({ expiresAt, certificates: [hex("a")] }, issued("a", expiresAt))).toBeUndefined();
-  expect(withCertificate({ expiresAt, certificates: Array.from("01234567", hex) }, issued("8"))).toEqual({
+  expect(withCertificate({ expiresAt }, issued("a"), undefined)).toEqual({ certificates: [hex("a")] });
+  expect(withCertificate({ expiresAt, certificates: [hex("a")] }, issued("a", expiresAt), undefined)).toBeUndefined();
+  expect(withCertificate({ expiresAt, certificates: Array.from("01234567", hex) }, issued("8"), undefined)).toEqual({
     certificates: Array.from("12345678", hex),
+  });
+  // The one that is in use stays, however many were requested with it.
+  expect(withCertificate({ expiresAt, certificates: Array.from("01234567", hex) }, issued("8"), hex("0"))).toEqual({
+    certificates: Array.from("23456708", hex),
   });
   // The signer may give it for longer than was assumed.
   const endsAt = "2040-01-01T00:00:00Z";
-  expect(withCertificate({ expiresAt, certificates: [hex("a")] }, issued("a", endsAt))).toEqual({ expiresAt: endsAt });
+  expect(withCertificate({ expiresAt, certificates: [hex("a")] }, issued("a", endsAt), undefined)).toEqual({
+    expiresAt: endsAt,
+  });
 });
 
 describe("a certificate more of a former machine [join-certificate-holder-6]", () => {
@@ -164,20 +170,20 @@ describe("a machine that joins by a name takes over what is known of certificate
       title: "of another machine, its certificates and their end",
       before: before({}),
       key: "2",
-      is: { formerExpiresAt: later, formerCertificates: [former("a", later)] },
+      is: { exclusive: true, formerExpiresAt: later, formerCertificates: [former("a", later)] },
     },
     {
       title: "of another machine, also those that were not listed yet",
       before: before({}),
       key: "2",
       issued: new Map([[hex("b"), latest]]),
-      is: { formerExpiresAt: latest, formerCertificates: [former("a", later), former("b", latest)] },
+      is: { exclusive: true, formerExpiresAt: latest, formerCertificates: [former("a", later), former("b", latest)] },
     },
     {
       title: "of several, each certificate that is good",
       before: before({ formerExpiresAt: latest, formerCertificates: [former("e", past), former("f", latest)] }),
       key: "2",
-      is: { formerExpiresAt: latest, formerCertificates: [former("f", latest), former("a", later)] },
+      is: { exclusive: true, formerExpiresAt: latest, formerCertificates: [former("f", latest), former("a", later)] },
     },
     {
       title: "of very many, the last ones",
@@ -189,20 +195,30 @@ describe("a machine that joins by a name takes over what is known of certificate
         })),
       }),
       key: "2",
-      is: { formerExpiresAt: latest, formerCertificates: expect.objectContaining({ length: 64 }) as unknown },
+      is: {
+        exclusive: true,
+        formerExpiresAt: latest,
+        formerCertificates: expect.objectContaining({ length: 64 }) as unknown,
+      },
     },
     { title: "of one that has ended, nothing", before: before({ expiresAt: past }), key: "2", is: {} },
     {
       title: "of two, the later end",
       before: before({ formerExpiresAt: latest }),
       key: "2",
-      is: { formerExpiresAt: latest, formerCertificates: [former("a", later)] },
+      is: { exclusive: true, formerExpiresAt: latest, formerCertificates: [former("a", later)] },
     },
     {
       title: "of two, the later end, whichever it is",
       before: before({ formerExpiresAt: later, expiresAt: latest }),
       key: "2",
-      is: { formerExpiresAt: latest, formerCertificates: [former("a", latest)] },
+      is: { exclusive: true, formerExpiresAt: latest, formerCertificates: [former("a", latest)] },
+    },
+    {
+      title: "of the same machine, that another one had the name before it",
+      before: before({ formerExpiresAt: latest, exclusive: true }),
+      key: "1",
+      is: { certificates: [hex("a")], formerExpiresAt: latest, exclusive: true },
     },
     {
       title: "of the same machine, its certificates",

@@ -74,24 +74,30 @@ export function holderOf(
 export type IssuedCertificates = ReadonlyMap<string, string | undefined>;
 
 /**
- * What a binding says with one certificate more; of the list the oldest go. The signer decides how long a certificate is
- * good, and the name is bound until its end.
+ * What a binding says with one certificate more. Of the list the one that was not used for longest goes. The signer decides how
+ * long a certificate is good, and the name is bound until its end.
  *
  * @param endsAt ISO 8601; `undefined`: not known.
+ * @param sentWith the certificate that it was requested with; `undefined`: not known.
  * @returns `undefined`: it says all of that already.
  */
 export function withCertificate(
   { certificates = [], expiresAt }: Pick<NodeBinding["spec"], "certificates" | "expiresAt">,
   { sha256, endsAt }: { readonly sha256: string; readonly endsAt: string | undefined },
+  sentWith: string | undefined,
 ): Partial<Pick<NodeBinding["spec"], "certificates" | "expiresAt">> | undefined {
   const isListed = certificates.includes(sha256);
   const isLonger = endsAt !== undefined && Date.parse(endsAt) > Date.parse(expiresAt);
   if (isListed && !isLonger) return undefined;
   return {
-    ...(isListed ? {} : { certificates: [...certificates, sha256].slice(-mostCertificates) }),
+    ...(isListed ? {} : { certificates: [...usedLast(certificates, sentWith), sha256].slice(-mostCertificates) }),
     ...(isLonger ? { expiresAt: endsAt } : {}),
   };
 }
+
+/** A certificate is moved to the end of its list. */
+const usedLast = (certificates: readonly string[], used: string | undefined): readonly string[] =>
+  certificates.toSorted((a, b) => Number(a === used) - Number(b === used));
 
 /**
  * The change of a binding by one certificate more of a machine that had the name before. Certificates that had ended when it was
@@ -133,9 +139,9 @@ export function certificatesAfterJoin(
   publicKey: string,
   issued: IssuedCertificates,
   now: number,
-): Pick<NodeBinding["spec"], "certificates" | "formerCertificates" | "formerExpiresAt"> {
+): Pick<NodeBinding["spec"], "certificates" | "formerCertificates" | "formerExpiresAt" | "exclusive"> {
   if (before === undefined) return {};
-  const { certificates = [], formerCertificates = [], formerExpiresAt, expiresAt } = before;
+  const { certificates = [], formerCertificates = [], formerExpiresAt, expiresAt, exclusive = false } = before;
   const isSame = before.publicKey === publicKey;
   const own = isSame
     ? []
@@ -151,6 +157,7 @@ export function certificatesAfterJoin(
     ...(isSame && before.certificates !== undefined ? { certificates } : {}),
     ...(former.length > 0 ? { formerCertificates: former } : {}),
     ...defined({ formerExpiresAt: last }),
+    ...(last !== undefined && (exclusive || !isSame) ? { exclusive: true } : {}),
   };
 }
 

@@ -363,8 +363,18 @@ const rows: readonly {
   },
   {
     title: "whose a certificate is that a node requested says the one that it was requested with",
-    seen: { request: renewal(hex("c")), binding: taken },
+    seen: { request: renewal(hex("d")), binding: taken },
+    decision: { do: "takeRecordTurn" },
+  },
+  {
+    title: "certificates of a name are followed when their requester has a turn",
+    seen: { request: renewal(hex("d")), binding: taken, recordTurn: { verdict: "judge" } },
     decision: { do: "followCertificates" },
+  },
+  {
+    title: "certificates of a name are followed at a bounded rate",
+    seen: { request: renewal(hex("d")), binding: taken, recordTurn: { verdict: "later", afterSeconds: 30 } },
+    decision: { do: "rest", seconds: 30 },
   },
   {
     title: "a renewal by a listed certificate is recorded, whoever approved it",
@@ -449,6 +459,7 @@ describe("decideJoin", () => {
   test("the rows reach every decision [join-decide-join-3]", () => {
     const all: Record<JoinDecision["do"], true> = {
       takeTurn: true,
+      takeRecordTurn: true,
       findApprovals: true,
       readFacts: true,
       listMachines: true,
@@ -519,7 +530,14 @@ describe("boundSpec", () => {
         { place: { verdict: "none" } },
         bindingOf({ publicKey: otherKey, expiresAt: inAnHour, releasedAt: before, nodeUID: "n" }),
       ),
-      spec: { pool: "worker", publicKey: key, joinedAt: after, expiresAt: inAnHour, formerExpiresAt: inAnHour },
+      spec: {
+        pool: "worker",
+        publicKey: key,
+        joinedAt: after,
+        expiresAt: inAnHour,
+        formerExpiresAt: inAnHour,
+        exclusive: true,
+      },
     },
     {
       title: "the certificates of a former machine are listed by the write that takes its name from it",
@@ -536,6 +554,7 @@ describe("boundSpec", () => {
         publicKey: key,
         joinedAt: after,
         expiresAt: inAnHour,
+        exclusive: true,
         formerExpiresAt: inAnHour,
         formerCertificates: [
           { sha256: hex("f"), expiresAt: inAnHour },

@@ -6,7 +6,7 @@ import { certificateIn, withCertificate, withFormerCertificate } from "./certifi
 import type { JoinCase, JoinDecision, JoinView, RequestFacts, RequestMemory } from "./join-decision.ts";
 import { type CsrVerdict, judgeCsr } from "./judge-csr.ts";
 import { kubeletRequestProblem } from "./kubelet-request.ts";
-import { isApproved, isByHand, isOpen, issuedIn, noLines, ownerOfIssued } from "./node-request.ts";
+import { isApproved, isByHand, isOpen, issuedIn, listedOwner, noLines, ownerOfIssued } from "./node-request.ts";
 
 /** The queue comes to a request that was approved by hand within this time. */
 const byHandSeconds = 1;
@@ -144,7 +144,7 @@ function bindsByHand(request: CertificateSigningRequest, { csr, binding, nodeCre
  * approver, the certificate that the request was sent with says whose it is: a former machine stays one.
  */
 function decideRecord(
-  { binding, lines }: JoinView,
+  { binding, lines, recordTurn }: JoinView,
   { recordedIn }: RequestMemory,
   request: CertificateSigningRequest,
 ): JoinDecision {
@@ -154,10 +154,16 @@ function decideRecord(
   if (request.spec.signerName !== signers.kubeletClient)
     return rest("it is no request of the machine that has the name");
   if (recordedIn === (binding.metadata.uid ?? "")) return rest("its certificate is recorded");
-  if (lines === undefined && certificateIn(request.spec.extra) !== undefined)
+  const credential = certificateIn(request.spec.extra);
+  if (lines === undefined && credential !== undefined && listedOwner(credential, binding) === undefined) {
+    if (recordTurn === undefined)
+      return { do: "takeRecordTurn", because: "certificates of one name are followed at a bounded rate" };
+    if (recordTurn.verdict === "later")
+      return { do: "rest", because: "its requester has used its turns", seconds: recordTurn.afterSeconds };
     return { do: "followCertificates", because: "a certificate was issued", binding };
+  }
   const askedAt = Date.parse(request.metadata.creationTimestamp ?? "");
-  const ofHolder = withCertificate(binding.spec, issued);
+  const ofHolder = withCertificate(binding.spec, issued, credential);
   const ofFormer = (isSure: boolean) => withFormerCertificate(binding.spec, issued, { isSure, askedAt });
   const record = (because: string, changes: JoinCase<"recordCertificate">["changes"]): JoinDecision => ({
     do: "recordCertificate",

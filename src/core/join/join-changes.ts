@@ -27,6 +27,7 @@ export const absentFields = {
   certificates: null,
   formerCertificates: null,
   formerExpiresAt: null,
+  exclusive: null,
 } as const;
 
 /** kube-controller-manager --cluster-signing-duration: what a request that names no duration gets at most. */

@@ -35,6 +35,8 @@ export interface JoinPass {
   readonly facts?: RequestFacts;
   /** The Machines that name the node. */
   readonly machines?: readonly MachineOfNode[];
+  /** Whether the certificates of the name may be followed now. */
+  readonly recordTurn?: Exclude<BudgetVerdict, { readonly verdict: "abandoned" }>;
   /** Certificates of the machines of the name. */
   readonly lines?: CertificateLines;
   /** The place of the machine was noted as spent. */
@@ -66,6 +68,8 @@ export type JoinDecision = { readonly because: string } & (JoinLookup | JoinPrep
 export type JoinLookup =
   /** Takes a turn of the requester. */
   | { readonly do: "takeTurn" }
+  /** Takes a turn of the requester to follow the certificates of its name: others than the suite approve requests, too. */
+  | { readonly do: "takeRecordTurn" }
   /** Looks for requests for the same name that were approved by hand. */
   | { readonly do: "findApprovals" }
   | { readonly do: "readFacts" }

@@ -8,6 +8,7 @@ import { type KubeletRequest, kubeletRequestProblem } from "./kubelet-request.ts
 import type { ShortForm } from "./service-names.ts";
 import { clipText } from "../text/clip-text.ts";
 import { shellWord } from "../text/shell-word.ts";
+import { longestNodeName } from "./refused-certificates.ts";
 
 /** The Node with the requested name, as far as it affects the decision. */
 export interface NodeOfName {
@@ -137,6 +138,8 @@ function judgeFirst(facts: CsrFacts, pool: string): CsrVerdict {
   if (problem !== undefined) return deny("Malformed", problem);
   const name = nodeNameIn(request);
   if (!isNodeName(name)) return deny("Malformed", "the common name holds no name of a node");
+  if (name.length > longestNodeName && binding === undefined)
+    return deny("Malformed", `names of machines that join have at most ${longestNodeName} characters`);
   if (!pools.includes(pool)) return wait("PoolUnknown", `there is no pool ${pool}`);
   if (node !== undefined) {
     // Whose a bound name is says its record.

@@ -4,9 +4,10 @@ import { strToU8 } from "fflate";
 import { describe, expect, test } from "vitest";
 import type { CertificateSigningRequest } from "../../api/foreign/kubernetes.ts";
 import type { NodeBinding } from "../../api/kinds/node-binding.ts";
-import { signers } from "../../api/names.ts";
+import { nodeIdentity, signers } from "../../api/names.ts";
 import { credentialKey } from "./certificate-holder.ts";
-import { certificateLines, holderOfRequest, ownerOfIssued } from "./node-request.ts";
+import { requestCertificate } from "../../kube/certificates.ts";
+import { certificateLines, holderOfRequest, ownerOfIssued, readRequest } from "./node-request.ts";
 
 const end = "2031-01-01T00:00:00Z";
 const idOf = (certificate: string) => bytesToHex(sha256(strToU8(certificate)));
@@ -62,6 +63,32 @@ describe("the certificates of a name, in whatever order they are seen", () => {
     const request = renewed(by, "next");
     expect(ownerOfIssued(request, binding, certificateLines(binding, requests))).toBe(is);
     expect(holderOfRequest(request, binding, () => requests, Date.parse(end))).toBe(sender);
+  });
+
+  test("a request that another machine sent again for the key of the holder is that machine's [join-node-request-4]", async () => {
+    const { request: text } = await requestCertificate({
+      commonName: "system:node:w",
+      organizations: [nodeIdentity.group],
+    });
+    const sentAgain = (by: string) => ({
+      ...renewed(by, "again"),
+      spec: { ...renewed(by, "again").spec, request: btoa(text) },
+    });
+    const publicKey = readRequest(sentAgain("stranger-1"))?.publicKey ?? expect.fail();
+    const bound = { ...binding, spec: { ...binding.spec, publicKey } };
+    for (const [by, is] of [
+      ["stranger-1", "stranger"],
+      ["former-1", "former"],
+      ["holder-1", "holder"],
+    ] as const) {
+      const all = [...requests, sentAgain(by)];
+      expect(certificateLines(bound, all).holder.has(idOf("again"))).toBe(is === "holder");
+      expect(ownerOfIssued(sentAgain(by), bound, certificateLines(bound, all))).toBe(is);
+    }
+    // The machine's first request comes by the account that it joins with.
+    const first = sentAgain("stranger-1");
+    const joining = { ...first, spec: { ...first.spec, username: "system:serviceaccount:x:y", extra: {} } };
+    expect(ownerOfIssued(joining, bound, certificateLines(bound, [joining]))).toBe("holder");
   });
 
   test("of a certificate to serve with nothing is known [join-node-request-3]", () => {

@@ -68,15 +68,11 @@ export function poolOfRequester({ spec }: CertificateSigningRequest): string | u
 
 /** Whether a request of a node was sent by a certificate that the binding of its name lists for the machine that has it. */
 export function isSentByHolder({ spec }: CertificateSigningRequest, binding: NodeBinding | undefined): boolean {
-  const credential = certificateIn(spec.extra);
-  if (
-    credential === undefined ||
-    binding === undefined ||
-    spec.username !== `${nodeIdentity.userPrefix}${binding.metadata.name}`
-  )
-    return false;
-  const { certificates = [], formerCertificates = [] } = binding.spec;
-  return certificates.includes(credential) && formerCertificates.every(({ sha256 }) => sha256 !== credential);
+  return (
+    binding !== undefined &&
+    spec.username === `${nodeIdentity.userPrefix}${binding.metadata.name}` &&
+    listedOwner(certificateIn(spec.extra), binding) === "holder"
+  );
 }
 
 /** Whether an administrator approved a joining machine by hand. */
@@ -109,9 +105,16 @@ export const issuedIn = readOncePerObject(({ status }: CertificateSigningRequest
 
 const createdAt = ({ metadata }: CertificateSigningRequest) => metadata.creationTimestamp ?? "";
 
-/** Whether a request was for a client certificate of the key that a name is bound to. */
+/**
+ * Whether a request was for a client certificate of the key that a name is bound to, and nothing else tells who sent it. A node
+ * can send the request of another machine again: then the certificate by which it came says whose it is.
+ */
 const isForKey = (request: CertificateSigningRequest, binding: NodeBinding) =>
-  request.spec.signerName === signers.kubeletClient && readRequest(request)?.publicKey === binding.spec.publicKey;
+  request.spec.signerName === signers.kubeletClient &&
+  readRequest(request)?.publicKey === binding.spec.publicKey &&
+  (certificateIn(request.spec.extra) === undefined || !isOfNode(request));
+
+const isOfNode = ({ spec }: CertificateSigningRequest) => spec.username?.startsWith(nodeIdentity.userPrefix) === true;
 
 /** Certificates that were issued to the machines of a name, those that its binding lists included. */
 export interface CertificateLines {
@@ -140,7 +143,6 @@ export function certificateLines(
     const issued = request.spec.signerName === signers.kubeletClient ? issuedIn(request) : undefined;
     if (issued === undefined) continue;
     const sender = certificateIn(request.spec.extra);
-    // A request can be sent again by another machine: its certificate is of no use without the key.
     if (isForKey(request, binding)) forKey.push(issued);
     else if (sender !== undefined) {
       const sent = bySender.get(sender);
@@ -175,6 +177,16 @@ export function certificateLines(
  */
 export type CertificateOwner = "holder" | "former" | "stranger" | "unknown" | "nobody";
 
+/** Whose a certificate is, as the binding itself lists it; `undefined`: it is not listed. */
+export function listedOwner(
+  credential: string | undefined,
+  { spec: { certificates = [], formerCertificates = [] } }: NodeBinding,
+): "holder" | "former" | undefined {
+  if (credential === undefined) return undefined;
+  if (formerCertificates.some(({ sha256 }) => sha256 === credential)) return "former";
+  return certificates.includes(credential) ? "holder" : undefined;
+}
+
 /** The reason in the approval of `kubectl certificate approve`: an administrator vouches for the machine. */
 const byAdministrator = "KubectlApprove";
 
@@ -187,6 +199,8 @@ export function ownerOfIssued(
   if (request.spec.signerName !== signers.kubeletClient) return "nobody";
   if (isForKey(request, binding)) return "holder";
   const credential = certificateIn(request.spec.extra);
+  const listed = listedOwner(credential, binding);
+  if (listed !== undefined) return listed;
   if (credential !== undefined && former.has(credential)) return "former";
   if (credential !== undefined && holder.has(credential)) return "holder";
   const isLater = createdAt(request) > joinedAt(binding);

@@ -32,6 +32,26 @@ describe("requests of former machines that the API server refuses", () => {
       is: { entries: { [hex("b")]: later, [hex("c")]: soon }, until: Date.parse(soon), leftOut: 0 },
     },
     {
+      title: "of a name that another machine had, all but those by a certificate of the one that has it",
+      spec: { exclusive: true, formerExpiresAt: later, certificates: [hex("a"), hex("b")] },
+      is: { entries: { "only.w": `${later} aaaaaaaaaaaaaaaa bbbbbbbbbbbbbbbb` }, until: Date.parse(later), leftOut: 0 },
+    },
+    {
+      title: "all of such a name, until the first certificate of its machine is recorded, for an hour",
+      spec: { exclusive: true, formerExpiresAt: later, joinedAt: past },
+      is: { entries: { "only.w": later }, until: Date.parse(past) + 3_600_000, leftOut: 0 },
+    },
+    {
+      title: "none of such a name whose first certificate was missed",
+      spec: { exclusive: true, formerExpiresAt: later, joinedAt: "2029-12-31T22:00:00Z" },
+      is: { entries: {}, until: undefined, leftOut: 0 },
+    },
+    {
+      title: "none of such a name once the certificates of others have ended",
+      spec: { exclusive: true, formerExpiresAt: past, certificates: [hex("a")] },
+      is: { entries: {}, until: undefined, leftOut: 0 },
+    },
+    {
       title: "none of a release whose certificates have ended",
       spec: { revoked: true, expiresAt: past },
       is: { entries: {}, until: undefined, leftOut: 0 },
@@ -54,6 +74,21 @@ describe("requests of former machines that the API server refuses", () => {
     expect(stored.length).toBeLessThanOrEqual(mostRefusedBytes);
     expect(Object.keys(entries).length).toBeGreaterThan(6500);
     expect(leftOut).toBe(10_001 - Object.keys(entries).length);
+  });
+
+  test("that an entry of their name stands for need no room [join-refused-certificates-4]", () => {
+    const all = Array.from({ length: 4000 }, (_, index) =>
+      bindingOf(`worker-${index}.cluster.example.com`, {
+        exclusive: true,
+        formerExpiresAt: later,
+        certificates: [hex("a"), hex("b")],
+        formerCertificates: [{ sha256: String(index).padStart(64, "0"), expiresAt: later }],
+      }),
+    );
+    const { entries, leftOut } = refusedCertificates(all, now);
+    expect(Object.keys(entries).filter((key) => key.startsWith("only."))).toHaveLength(4000);
+    expect(Object.keys(entries).length).toBeLessThan(8000);
+    expect(leftOut).toBe(0);
   });
 
   test("stay refused until they end, also after their binding was deleted or made again [join-refused-certificates-3]", () => {

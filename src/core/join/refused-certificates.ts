@@ -1,7 +1,21 @@
 import type { NodeBinding } from "../../api/kinds/node-binding.ts";
+import { requestLifeMs } from "./certificate-holder.ts";
+import { joinedAt } from "./join-places.ts";
 
-/** Before the name of a node, the key of an entry that refuses all its requests. Other keys are certificates. */
+/** Before the name of a node, the key of an entry that refuses all its requests. */
 export const refusedNodePrefix = "node.";
+
+/**
+ * Before the name of a node, the key of an entry that refuses requests by all certificates but some. A machine chooses how many
+ * certificates it has, and this entry does not grow with them. Other keys are certificates.
+ */
+export const holderOnlyPrefix = "only.";
+
+/**
+ * Digits of a certificate in the value of such an entry. The signer chooses what else is in a certificate, so that nobody can
+ * search for one that begins like another.
+ */
+export const certificateDigits = 16;
 
 /**
  * Bytes that all entries take in the object: the API server stores each key twice (in metadata.managedFields as well), and
@@ -15,23 +29,30 @@ const bytesBeside = 16;
 /** Length of a key of a ConfigMap (k8s.io/apimachinery pkg/util/validation, IsConfigMapKey). */
 const longestKey = 253;
 
+/** Machines with longer names do not join: no entry could refuse their requests once they are released. */
+export const longestNodeName = longestKey - Math.max(refusedNodePrefix.length, holderOnlyPrefix.length);
+
 /** Keys and ends of entries, as the ConfigMap holds them. */
 type Entries = Readonly<Record<string, string>>;
 
 /** The nodes and certificates whose requests for certificates are refused. */
 export interface RefusedCertificates {
-  /** `node.NAME` or the SHA-256 of a certificate, in hexadecimal digits → the end of its entry. */
+  /**
+   * `node.NAME`, `only.NAME` or the SHA-256 of a certificate, in hexadecimal digits → the end of its entry, and after that of
+   * `only.NAME` the beginnings of the certificates that are not refused, each after a space.
+   */
   readonly entries: Entries;
   /** When the first entry ends, in milliseconds since the epoch. */
   readonly until: number | undefined;
-  /** Entries for which there is no room. */
+  /** Entries for which there is no room, without those that another one stands for. */
   readonly leftOut: number;
 }
 
 /**
- * Collects what the API server is to refuse: requests of nodes that an administrator released, and those that are sent with a
- * certificate of a former machine of the name. A certificate that has ended needs no entry. Where there are too many, those of
- * released names count first, and of certificates those that last longest.
+ * Collects what the API server is to refuse: requests of nodes that an administrator released; of names that another machine had
+ * before, those that are not sent with a certificate of the machine that has the name; and those that are sent with a
+ * certificate of a former machine. A certificate that has ended needs no entry. Where there are too many, those of released names
+ * count first, and of certificates those that last longest.
  *
  * @param before the entries that the API server has. Those of certificates stay until they end, also if their binding was
  * deleted and made again, unless a binding lists the certificate as one of its machine.
@@ -41,27 +62,59 @@ export function refusedCertificates(
   now: number,
   before: Entries = {},
 ): RefusedCertificates {
-  const isGood = ([key, end]: Entry) => Date.parse(end) > now && key.length <= longestKey;
-  const byEnd = ([aKey, a]: Entry, [bKey, b]: Entry) => Date.parse(b) - Date.parse(a) || (aKey < bKey ? -1 : 1);
+  const isGood = ([key, value]: Entry) => endOf(value) > now && key.length <= longestKey;
+  const byEnd = ([aKey, a]: Entry, [bKey, b]: Entry) => endOf(b) - endOf(a) || (aKey < bKey ? -1 : 1);
   const own = new Set(bindings.flatMap(ownOf));
   const kept = Object.entries(before).filter(([key]) => isCertificate.test(key));
   const former = new Map([...kept, ...bindings.flatMap(formerIn)].filter(([key]) => !own.has(key)));
-  const all = [bindings.flatMap(releasedIn), [...former]].flatMap((some) => some.filter(isGood).toSorted(byEnd));
+  const bounded = bindings.filter((binding) => holderOnlyIn(binding, now).length > 0);
+  // These are refused by the entry of the name as well, until its binding is deleted.
+  const again = new Set(bounded.flatMap(formerIn).map(([key]) => key));
+  const needed = [
+    bindings.flatMap(releasedIn),
+    bounded.flatMap((binding) => holderOnlyIn(binding, now)),
+    [...former].filter(([key]) => !again.has(key)),
+  ].flatMap((some) => some.filter(isGood).toSorted(byEnd));
+  const all = [...needed, ...[...former].filter((entry) => again.has(entry[0]) && isGood(entry)).toSorted(byEnd)];
   const entries: Record<string, string> = {};
   let left = mostRefusedBytes;
   let count = 0;
-  for (const [key, end] of all) {
-    left -= 2 * key.length + end.length + bytesBeside;
+  for (const [key, value] of all) {
+    left -= 2 * key.length + value.length + bytesBeside;
     if (left < 0) break;
-    entries[key] = end;
+    entries[key] = value;
     count += 1;
   }
-  const ends = Object.values(entries).map((end) => Date.parse(end));
+  const ends = [...Object.values(entries).map(endOf), ...bounded.flatMap((binding) => firstEndsAt(binding, now))];
   return {
     entries,
     until: ends.length === 0 ? undefined : ends.reduce((a, b) => Math.min(a, b)),
-    leftOut: all.length - count,
+    leftOut: Math.max(0, needed.length - count),
   };
+}
+
+/** The end of an entry, in milliseconds since the epoch. */
+const endOf = (value: string): number => Date.parse(value.split(" ", 1)[0] ?? "");
+
+/**
+ * Of a name that another machine had: the certificates of the one that has it now. Until the first of those is recorded, no
+ * certificate counts; where that was missed, none is refused, since nothing tells which one is right.
+ */
+function holderOnlyIn({ metadata, spec }: NodeBinding, now: number): readonly Entry[] {
+  const { certificates = [], formerCertificates = [], formerExpiresAt, exclusive, revoked } = spec;
+  if (exclusive !== true || formerExpiresAt === undefined || revoked === true) return [];
+  if (Date.parse(formerExpiresAt) <= now) return [];
+  const former = new Set(formerCertificates.map(({ sha256 }) => sha256));
+  const own = certificates.filter((sha256) => !former.has(sha256));
+  if (own.length === 0 && firstEndsAt({ metadata, spec } as NodeBinding, now).length === 0) return [];
+  const value = [formerExpiresAt, ...own.map((sha256) => sha256.slice(0, certificateDigits))].join(" ");
+  return [[`${holderOnlyPrefix}${metadata.name}`, value]];
+}
+
+/** Until when the first certificate of a machine that joined is waited for; none: that is over. */
+function firstEndsAt(binding: NodeBinding, now: number): readonly number[] {
+  const end = Date.parse(joinedAt(binding)) + requestLifeMs;
+  return binding.spec.certificates === undefined && end > now ? [end] : [];
 }
 
 type Entry = readonly [key: string, end: string];

@@ -31,7 +31,7 @@ export interface OperatorFacts {
   readonly reached: string | undefined;
   readonly outcomes: readonly TaskOutcome[];
   readonly cluster: Facts;
-  /** Who approves renewals of nodes beside the suite; absent: nobody. */
+  /** The approvers of renewals of nodes beside the suite; absent: there is none. */
   readonly otherApprover?: string | undefined;
 }
 
