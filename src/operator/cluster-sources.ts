@@ -17,6 +17,7 @@ import {
   type SourceKind,
   inputMapsOf,
   mergedRegistryCa,
+  namedMapsOf,
   placesElsewhere,
   sourceMaps,
 } from "../core/render/controller-config-of.ts";
@@ -64,7 +65,7 @@ export const nodeBootstrappers = { namespace: joinNamespace, labelSelector: labe
  * cmd/kubeadm/app/phases/bootstraptoken/clusterinfo (v1.34).
  */
 const clusterInfoKey = { namespace: "kube-public", name: "cluster-info" } as const;
-/** Other namespaces with ConfigMaps that are read. In the first, administrators choose the names. */
+/** Other namespaces with ConfigMaps that are read. In the first, administrators choose the names of some. */
 const mapNamespaces = [
   openshiftNamespaces.config,
   openshiftNamespaces.managed,
@@ -84,7 +85,7 @@ const mapsRead: ReadonlySet<string> = new Set<string>([
  */
 const keepMap = (map: ConfigMap): ConfigMap => {
   const { managedFields: _, ...metadata } = map.metadata;
-  if (map.metadata.namespace === mapNamespaces[0] || mapsRead.has(keyOf(map))) return { ...map, metadata };
+  if (mapsRead.has(keyOf(map))) return { ...map, metadata };
   const { name, namespace: where = "", uid = "", resourceVersion = "" } = metadata;
   return { apiVersion: map.apiVersion, kind: map.kind, metadata: { name, namespace: where, uid, resourceVersion } };
 };
@@ -231,6 +232,20 @@ export const entitlementKeyOf = (context: Context) => ({
   name: "etc-pki-entitlement",
 });
 
+/** ConfigMaps that were read whole, by the object in the cache: a change brings another one. */
+const wholeMaps = new WeakMap<ConfigMap, ConfigMap>();
+
+/** A ConfigMap of which the cache has the name, or all. */
+async function wholeMap(cached: ConfigMap, context: Context): Promise<ConfigMap> {
+  const { namespace: where } = cached.metadata;
+  if (where !== openshiftNamespaces.config || mapsRead.has(keyOf(cached))) return cached;
+  const known = wholeMaps.get(cached);
+  if (known !== undefined) return known;
+  const whole = (await context.kube.get(kubernetes.ConfigMap, { ...cached.metadata }, context)) ?? cached;
+  wholeMaps.set(cached, whole);
+  return whole;
+}
+
 /** Reads all inputs of ControllerConfig. */
 export async function observeSources(
   context: Context,
@@ -251,17 +266,24 @@ export async function observeSources(
   const maps = [ours, ...mapNamespaces.map((where) => ({ namespace: where }))].flatMap((selection) =>
     caches.of(kubernetes.ConfigMap, selection).list(),
   );
+  const identity = observeIdentity(context);
+  const configMaps = new Map(maps.map((map) => [keyOf(map), map]));
+  const named = { ...identity, proxy: found.get("Proxy"), image: found.get("Image") };
+  for (const key of namedMapsOf(named)) {
+    const map = configMaps.get(key);
+    if (map !== undefined) configMaps.set(key, await wholeMap(map, context));
+  }
   const { spec } = caches.of(kubernetes.Service, dnsService).list()[0] ?? {};
   return {
     kinds,
     infrastructure: found.get("Infrastructure"),
-    clusterVersion: observeIdentity(context).clusterVersion,
+    clusterVersion: identity.clusterVersion,
     network: found.get("Network"),
     dns: found.get("DNS"),
     proxy: found.get("Proxy"),
     image: found.get("Image"),
     dnsServiceAddresses: spec?.clusterIPs ?? (spec?.clusterIP === undefined ? [] : [spec.clusterIP]),
-    configMaps: new Map(maps.map((map) => [keyOf(map), map])),
+    configMaps,
   };
 }
 

@@ -148,7 +148,8 @@ const operator: Rights = {
     rule("networking.k8s.io", ["networkpolicies"], apply, networkPolicyNames),
     rule("networking.k8s.io", ["networkpolicies"], ["delete"], [retiredNetworkPolicy]),
     rule("", ["pods"], read),
-    rule("", ["secrets"], [...read, ...apply]),
+    // One whose type changes is made again.
+    rule("", ["secrets"], [...read, ...apply, "delete"]),
   ],
   elsewhere: {
     [buildNamespace]: [

@@ -396,6 +396,12 @@ function plainNetwork({ dnsServiceAddresses }: ClusterSources, before: Spec | un
 const namedMap = (name: string, identity: ClusterIdentity): string =>
   `${inputNamespace(config, isOpenShift(identity))}/${name}`;
 
+/** ConfigMaps that an administrator's objects name, by namespace and name: they may be called anything. */
+export const namedMapsOf = (sources: Pick<ClusterSources, "proxy" | "image"> & ClusterIdentity): readonly string[] =>
+  [sources.proxy?.spec?.trustedCA?.name, sources.image?.spec?.additionalTrustedCA?.name].flatMap((name = "") =>
+    name === "" ? [] : [namedMap(name, sources)],
+  );
+
 /** Further authorities that machines trust: the user's, and the proxy's where it differs. */
 function trustBundle(
   cluster: ClusterSources,

@@ -12,6 +12,7 @@ import {
   namespace,
   objects,
 } from "../../api/names.ts";
+import { defined } from "../../api/schema/defined.ts";
 import { type KubeObject, conditionOf, longestObjectName } from "../../api/schema/object.ts";
 import { reportedLayering } from "../../core/build/build-conditions.ts";
 import { defaultOptInOf } from "../../core/build/build-settings.ts";
@@ -23,7 +24,7 @@ import {
   type LeftOver,
   decideBuilder,
 } from "../../core/operator/decide-builder.ts";
-import { isNotFound } from "../../kube/kube-error.ts";
+import { isConflict, isNotFound } from "../../kube/kube-error.ts";
 import { builderPolicies } from "../admission-policies.ts";
 import { applyManifest, forgetApplied, isApplied, reapplyMs } from "../apply-manifest.ts";
 import { clusterPullSecretOf, entitlementKeyOf, ours, ownMap } from "../cluster-sources.ts";
@@ -199,12 +200,21 @@ async function copyForBuilds(configs: readonly MachineOSConfig[], context: TaskC
 
 async function copySecret(name: string, from: Secret | undefined, context: TaskContext): Promise<void> {
   if (from?.data === undefined) return;
-  const copy = {
-    apiVersion: "v1",
-    kind: "Secret",
-    metadata: { name, namespace },
-    type: from.type ?? "Opaque",
-    data: from.data,
-  } as KubeObject;
+  const type = from.type ?? "Opaque";
+  const copy = { apiVersion: "v1", kind: "Secret", metadata: { name, namespace }, type, data: from.data } as KubeObject;
+  await removeOfOtherType(name, type, context);
   await applyManifest(kubernetes.Secret, copy, context);
+}
+
+/** Removes a copy that cannot become one of another type: the API server lets nobody change the type of a Secret. */
+async function removeOfOtherType(name: string, type: string, { caches, kube, signal }: TaskContext): Promise<void> {
+  const copy = caches.of(kubernetes.Secret, ours).get(`${namespace}/${name}`);
+  if (copy === undefined || (copy.type ?? "Opaque") === type) return;
+  const { uid } = copy.metadata;
+  try {
+    await kube.delete(kubernetes.Secret, { name, namespace }, { ...defined({ uid }), signal });
+  } catch (error) {
+    // The watch has not reported yet that it is gone, and that there is another one.
+    if (!isNotFound(error) && !isConflict(error)) throw error;
+  }
 }
