@@ -18,6 +18,8 @@ import { renderedNameForm } from "../core/config/is-rendered.ts";
 import { generatedNameForm } from "../core/kubelet/generated-names.ts";
 import { credentialKey } from "../core/join/certificate-holder.ts";
 import { certificateDigits, holderOnlyPrefix, refusedNodePrefix } from "../core/join/refused-certificates.ts";
+import { baseConfigNames } from "../core/render/base-config-of.ts";
+import { baseRoles } from "../core/render/base-configs.ts";
 import { configServerAddress } from "../core/join/pointer-config.ts";
 import { type PolicyOfUsers, policiesOfUsers } from "../core/pool/config-users.ts";
 import { mostPinsAtOnce } from "../core/pool/pin-slots.ts";
@@ -332,17 +334,19 @@ const accountOf = (name: string) => `system:serviceaccount:${namespace}:${name}`
 const labelsIn = (object: string) => `(has(${object}.metadata.labels) ? ${object}.metadata.labels : {})`;
 
 /**
- * What the names of rendered and generated configs are given to is the controllers' decision: whoever makes a MachineConfig of
- * such a name before they do would have its contents reach machines whose MachineConfigs it may not write. It asks who
- * writes, and not what: `mco validate` does not judge by it.
+ * What the names of rendered, generated and base configs are given to is the controllers' decision: whoever makes a MachineConfig
+ * of such a name before they do would have its contents reach machines whose MachineConfigs it may not write. Of a base config the
+ * template controller keeps the pull secret where its Secret is gone. It asks who writes, and not what: `mco validate` does
+ * not judge by it.
  */
 const reservedNames: Guard = {
   name: "rendered-and-generated-config-names",
   rule: { apiGroup: group, resources: ["machineconfigs"], operations: ["CREATE", "UPDATE"] },
   conditions: {
-    "has-reserved-name": [renderedNameForm, generatedNameForm]
-      .map(({ source }) => `object.metadata.name.matches('${source}')`)
-      .join(" || "),
+    "has-reserved-name": [
+      ...[renderedNameForm, generatedNameForm].map(({ source }) => `object.metadata.name.matches('${source}')`),
+      `object.metadata.name in ${quoted(baseRoles.flatMap(baseConfigNames))}`,
+    ].join(" || "),
     "by-somebody-else": `!(request.userInfo.username in ${quoted([objects.controller, objects.operator].map(accountOf))}) && !(has(request.userInfo.groups) && 'system:masters' in request.userInfo.groups)`,
     // The garbage collector removes owners and finalizers.
     "changes-what-machines-get": `oldObject == null || has(object.spec) != has(oldObject.spec) || (has(object.spec) && object.spec != oldObject.spec) || ${labelsIn("object")} != ${labelsIn("oldObject")}`,

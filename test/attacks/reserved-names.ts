@@ -21,8 +21,19 @@ const reserved = [
   "99-worker-generated-kubelet-1",
   "99-worker-generated-containerruntime",
   "99-master-generated-registries",
+  "00-worker",
+  "00-master",
+  "01-worker-kubelet",
+  "01-master-container-runtime",
 ];
-const free = ["99-own", "rendered-own", "50-worker-generated-kubelet", "99-worker-registries"];
+const free = [
+  "99-own",
+  "rendered-own",
+  "50-worker-generated-kubelet",
+  "99-worker-registries",
+  "01-infra-kubelet",
+  "00-worker-own",
+];
 
 const configOf = (name: string, kernelArguments: readonly string[] = []): MachineConfig => ({
   apiVersion: MachineConfig.apiVersion,
