@@ -4,6 +4,8 @@ import { MachineOSConfig } from "../api/kinds/machine-os-config.ts";
 import { annotations, fieldManagers, type machineOSConfigConditions } from "../api/names.ts";
 import { setCondition } from "../api/schema/conditions.ts";
 import type { Condition } from "../api/schema/object.ts";
+import { withProgress } from "../api/schema/progress-conditions.ts";
+import { progressOfConfig } from "../core/build/image-progress.ts";
 import { conditionsOfBuild, mayFollow } from "../core/build/build-state.ts";
 import type { Context } from "../kube/controller.ts";
 import { updateByDecision, updateObject } from "../kube/kube-client.ts";
@@ -21,7 +23,7 @@ export interface WantedCondition {
 
 type ConfigStatus = NonNullable<MachineOSConfig["status"]>;
 
-/** Conditions with some of them set; `undefined`: they say so already. */
+/** Conditions with some of them set, and what follows from all of them; `undefined`: they say so already. */
 function withConditions(
   before: readonly Condition[] | undefined,
   wanted: readonly WantedCondition[],
@@ -29,10 +31,11 @@ function withConditions(
   now: number,
 ): readonly Condition[] | undefined {
   const generated = generation === undefined ? {} : { observedGeneration: generation };
-  const next = wanted.reduce<readonly Condition[]>(
+  const said = wanted.reduce<readonly Condition[]>(
     (conditions, want) => setCondition<Condition>(conditions, { ...want, ...generated }, now),
     before ?? [],
   );
+  const next = withProgress<Condition>(said, progressOfConfig(said), now) as readonly Condition[];
   const changed =
     next.length !== (before ?? []).length || next.some((condition, index) => condition !== before?.[index]);
   return changed ? next : undefined;

@@ -17,7 +17,7 @@ test("a build may start in any state, goes from preparing to building, from a tr
 
 describe("conditions", () => {
   const now = Date.UTC(2026, 0, 1);
-  test("exactly one is True, none at the beginning, and what they say is read back", () => {
+  test("of its phases exactly one is True, none at the beginning, and what they say is read back", () => {
     for (const phase of phases) {
       const state = {
         phase,
@@ -25,8 +25,10 @@ describe("conditions", () => {
         message: phase === "Initial" ? "" : "so it is",
       };
       const conditions = conditionsOfBuild(state, undefined, now);
-      expect(conditions).toHaveLength(5);
-      expect(conditions.filter(({ status }) => status === "True")).toHaveLength(phase === "Initial" ? 0 : 1);
+      expect(conditions).toHaveLength(7);
+      expect(conditions.slice(0, 5).filter(({ status }) => status === "True")).toHaveLength(
+        phase === "Initial" ? 0 : 1,
+      );
       expect(stateOfBuild({ status: { conditions: [...conditions] } })).toEqual(state);
       for (const condition of conditions) expect(condition.reason).not.toBe("");
     }
@@ -41,7 +43,7 @@ describe("conditions", () => {
     const third = conditionsOfBuild({ phase: "Succeeded", reason: "Ready", message: "" }, second, now + 120_000);
     expect(
       third.filter(({ lastTransitionTime }) => lastTransitionTime === "2026-01-01T00:02:00Z").map(({ type }) => type),
-    ).toEqual(["Building", "Succeeded"]);
+    ).toEqual(["Building", "Succeeded", "Reconciling"]);
   });
 });
 

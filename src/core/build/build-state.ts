@@ -1,6 +1,8 @@
 import { machineOSBuildConditions as types } from "../../api/names.ts";
 import { withTransition } from "../../api/schema/conditions.ts";
 import { type Condition, conditionOf, timestampOf } from "../../api/schema/object.ts";
+import { progressTypes, withProgress } from "../../api/schema/progress-conditions.ts";
+import { progressOfBuild } from "./image-progress.ts";
 import { type BuildPhase, type BuildState, hasEnded, phases } from "../config/build-phase.ts";
 
 /** The permitted transitions of a build: an ended build never changes, and Preparing never follows Building. */
@@ -10,13 +12,16 @@ export function mayFollow(from: BuildPhase, to: BuildPhase): boolean {
   return !(from === "Building" && to === "Prepared");
 }
 
-/** Conditions of a build that is in a state: exactly one is True, or none at the beginning. */
+/**
+ * Conditions of a build that is in a state. Of those of its phases exactly one is True, or none at the beginning; behind them
+ * follow those by which others judge objects that they do not know.
+ */
 export function conditionsOfBuild(
   state: BuildState,
   before: readonly Condition[] | undefined,
   now: number,
 ): readonly Condition[] {
-  return phases.map((phase) => {
+  const ofPhases = phases.map((phase) => {
     const type = types[phase.toLowerCase() as keyof typeof types];
     const status = state.phase === phase ? ("True" as const) : ("False" as const);
     const old = conditionOf(before, type);
@@ -24,6 +29,8 @@ export function conditionsOfBuild(
     const message = status === "True" ? state.message : "";
     return withTransition(old, { type, status, reason, message }, now);
   });
+  const judging = Object.values(progressTypes).flatMap((type) => conditionOf(before, type) ?? []);
+  return withProgress<Condition>([...ofPhases, ...judging], progressOfBuild(state), now) as readonly Condition[];
 }
 
 /** `user:3` → `StepUser`, `pull-base` → `StepPullBase`. */

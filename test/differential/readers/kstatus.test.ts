@@ -3,7 +3,10 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { MachineConfigPool } from "../../../src/api/kinds/machine-config-pool.ts";
-import type { KubeObject } from "../../../src/api/schema/object.ts";
+import type { Condition, KubeObject } from "../../../src/api/schema/object.ts";
+import { conditionsOfBuild } from "../../../src/core/build/build-state.ts";
+import { progressOfConfig } from "../../../src/core/build/image-progress.ts";
+import type { BuildState } from "../../../src/core/config/build-phase.ts";
 import { type Progress, withProgress } from "../../../src/api/schema/progress-conditions.ts";
 import { withOverallDegraded } from "../../../src/core/pool/pool-status.ts";
 import { askKstatus, goKstatusProgram } from "../../support/go-kstatus.ts";
@@ -13,7 +16,12 @@ const program = goKstatusProgram();
 
 type Conditions = NonNullable<NonNullable<MachineConfigPool["status"]>["conditions"]>;
 const at = Date.UTC(2030, 0, 1);
-const condition = (type: string, status: string, reason = "", message = "") => ({ type, status, reason, message });
+const condition = (type: string, status: "True" | "False" | "Unknown", reason = "", message = "") => ({
+  type,
+  status,
+  reason,
+  message,
+});
 const rollout = (isUpdated: boolean, isUpdating: boolean, reason: string, message = "") => [
   condition("Updated", isUpdated ? "True" : "False", reason),
   condition("Updating", isUpdating ? "True" : "False", reason, message),
@@ -31,6 +39,18 @@ const settings = (progress: Progress) => ({
   kind: "KubeletConfig",
   metadata: { name: "a", generation: 3 },
   status: { observedGeneration: 3, conditions: withProgress([condition("Success", "True")], progress, at) },
+});
+const build = (state: BuildState) => ({
+  apiVersion: "machineconfiguration.openshift.io/v1",
+  kind: "MachineOSBuild",
+  metadata: { name: "worker-1", generation: 1 },
+  status: { conditions: conditionsOfBuild(state, undefined, at) },
+});
+const imageConfig = (...conditions: Omit<Condition, "lastTransitionTime">[]) => ({
+  apiVersion: "machineconfiguration.openshift.io/v1",
+  kind: "MachineOSConfig",
+  metadata: { name: "worker", generation: 2 },
+  status: { observedGeneration: 2, conditions: withProgress(conditions, progressOfConfig(conditions), at) },
 });
 const updated = rollout(true, false, "AllNodesUpdated");
 
@@ -51,6 +71,14 @@ const cases: readonly Case[] = [
   [pool(updated, { generation: 4 }), "InProgress", "Progressing"],
   [settings({ verdict: "current" }), "Current", "Healthy"],
   [settings({ verdict: "stalled", reason: "Invalid", message: "maxPods" }), "Failed", "Degraded"],
+  [build({ phase: "Initial", reason: "", message: "" }), "InProgress", "Progressing"],
+  [build({ phase: "Building", reason: "StepPush", message: "" }), "InProgress", "Progressing"],
+  [build({ phase: "Succeeded", reason: "Ready", message: "" }), "Current", "Healthy"],
+  [build({ phase: "Failed", reason: "PushRejected", message: "" }), "Failed", "Degraded"],
+  [build({ phase: "Interrupted", reason: "Superseded", message: "" }), "Current", "Healthy"],
+  [imageConfig(condition("Accepted", "True", "Accepted")), "InProgress", "Progressing"],
+  [imageConfig(condition("UpToDate", "True", "UpToDate")), "Current", "Healthy"],
+  [imageConfig(condition("InputsValid", "False", "SecretMissing")), "Failed", "Degraded"],
 ];
 
 describe.skipIf(program === undefined)("objects judged by kstatus, as Flux does, and by Argo CD", () => {
