@@ -200,7 +200,8 @@ test("a judgement reads those who have a requested host, and lists nobody [contr
   const full = cachesOf({ nodes: [], bindings: [], services: [] });
   const caches = {
     of: (resource: Resource<KubeObject>) => ({
-      ...full.of(resource),
+      get: (key: string) => full.of(resource).get(key),
+      byIndex: (index: string, value: string) => full.of(resource).byIndex(index, value),
       list: () => {
         listed.push(resource.kind);
         return [];

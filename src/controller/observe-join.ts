@@ -5,7 +5,7 @@ import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { NodeBinding } from "../api/kinds/node-binding.ts";
 import { ProvisioningToken } from "../api/kinds/provisioning-token.ts";
 import { annotations, joinNamespace, objects } from "../api/names.ts";
-import { type KubeObject, type Resource, conditionOf } from "../api/schema/object.ts";
+import { type KubeObject, conditionOf } from "../api/schema/object.ts";
 import { canonicalHost } from "../core/join/canonical-host.ts";
 import { credentialIn } from "../core/join/certificate-holder.ts";
 import { apiServerHosts } from "../core/join/config-server.ts";
@@ -197,31 +197,27 @@ const servicesIn = (caches: Caches): ClusterServices => ({
 const madeAt = (object: Pick<Node, "metadata"> | undefined) =>
   object === undefined ? undefined : (object.metadata.creationTimestamp ?? "");
 
-/** Objects that have one of the hosts. */
-function havingHosts<T extends KubeObject>(
-  resource: Resource<T>,
+/** Objects of a cache that have one of the hosts. */
+const havingHosts = <T extends KubeObject>(
+  cache: { byIndex(index: string, value: string): readonly T[] },
   hosts: readonly string[],
-  caches: Caches,
-): readonly T[] {
-  const cache = caches.of(resource);
-  return [...new Set(hosts.flatMap((host) => cache.byIndex(joinIndexes.host, host)))];
-}
+): readonly T[] => [...new Set(hosts.flatMap((host) => cache.byIndex(joinIndexes.host, host)))];
 
-/** Owners of one of the requested hosts: a cluster may have tens of thousands of Services. */
+/** The owners of the requested hosts: a cluster may have tens of thousands of Services. */
 function addressOwners(
   caches: Caches,
   { name, node, own, asked }: Pick<HostQuestion, "name" | "node" | "own"> & { readonly asked: readonly string[] },
 ): AddressOwners {
   const hosts = asked.map(canonicalHost);
   const itself = caches.of(NodeBinding).get(name);
-  const others = havingHosts(NodeBinding, hosts, caches).filter((binding) => binding !== itself);
+  const others = havingHosts(caches.of(NodeBinding), hosts).filter((binding) => binding !== itself);
   return {
     own,
-    nodes: havingHosts(kubernetes.Node, hosts, caches).map(ownedBy),
+    nodes: havingHosts(caches.of(kubernetes.Node), hosts).map(ownedBy),
     bindings: [...(itself === undefined ? [] : [itself]), ...others].filter(({ spec }) => !isReleased(spec)),
     ...protectedHosts(
       {
-        services: havingHosts(kubernetes.Service, hosts, caches),
+        services: havingHosts(caches.of(kubernetes.Service), hosts),
         // A small cluster's API server is reached by the name of its control-plane machine. Kubelets cannot set that label.
         apiServer:
           node !== undefined && isControlPlane(node)

@@ -42,7 +42,7 @@ export interface OperatorMemory {
   readonly installedUserData: Map<string, { readonly authorities: string; readonly at: number }>;
   /** Since when the API server refuses to show roles, by the monotonic clock. */
   rightsRefusedSince: number | undefined;
-  /** The approvers of renewals of nodes beside the suite, and when the API server was asked (monotonic). */
+  /** The approver of renewals of nodes beside the suite, and when the API server was asked for it (monotonic). */
   otherApprover: { readonly text: string | undefined; readonly askedAt: number } | undefined;
   /** The NetworkPolicy of earlier versions, which allows all outgoing traffic, is gone. */
   isRetiredNetworkPolicyGone: boolean;

@@ -173,7 +173,6 @@ const reads: readonly RegExp[] = [
 /** Other uses, each with its reason. */
 const others: Readonly<Record<string, { readonly uses: number; readonly why: string }>> = {
   "src/controller/update-node.ts": { uses: 1, why: "trims each version, and the result" },
-  "src/controller/observe-join.ts": { uses: 1, why: "looks up trimmed Nodes in their cache, by an index" },
   "src/controller/node-writes.ts": {
     uses: 2,
     why: "trims the answer of its patch, and the version that its patch may have made",

@@ -31,7 +31,7 @@ export interface OperatorFacts {
   readonly reached: string | undefined;
   readonly outcomes: readonly TaskOutcome[];
   readonly cluster: Facts;
-  /** The approvers of renewals of nodes beside the suite; absent: there is none. */
+  /** The approver of renewals of nodes beside the suite; absent: there is none. */
   readonly otherApprover?: string | undefined;
 }
 

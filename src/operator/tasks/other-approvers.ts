@@ -15,11 +15,16 @@ const anyNode = {
   },
 };
 
+interface Report {
+  /** The text of the condition; `undefined`: there is no other approver. */
+  readonly text: string | undefined;
+}
+
 /**
  * Whether another approver than the suite renews certificates of nodes: a condition of the ClusterOperator names what lets it.
  * Nothing depends on it, so that an API server that does not answer fails no task.
  */
-export const otherApprovers: OperatorTask<RenewalsAnswer | "asked before", string | undefined | "asked before"> = {
+export const otherApprovers: OperatorTask<RenewalsAnswer | "asked before", Report | "asked before"> = {
   name: "OtherApprovers",
   watches: [],
 
@@ -30,10 +35,10 @@ export const otherApprovers: OperatorTask<RenewalsAnswer | "asked before", strin
     return answerOf(context);
   },
 
-  decide: (answer) => (answer === "asked before" ? answer : otherApproverText(answer)),
+  decide: (answer) => (answer === "asked before" ? answer : { text: otherApproverText(answer) }),
 
-  perform(text, { memory, clock }) {
-    if (text !== "asked before") memory.otherApprover = { text, askedAt: clock.monotonic() };
+  perform(report, { memory, clock }) {
+    if (report !== "asked before") memory.otherApprover = { ...report, askedAt: clock.monotonic() };
     return taskDone;
   },
 };
