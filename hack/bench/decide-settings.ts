@@ -135,6 +135,14 @@ const largest: Readonly<Record<string, LargestForm>> = {
   "options of a policy": ofKubelet(() => ({
     topologyManagerPolicyOptions: mapOf(80_000, (i) => [`option-${i}`, "x"]),
   })),
+  "taints that say nothing": ofKubelet(() => ({ registerWithTaints: listOf(500_000, () => ({})) })),
+  "levels of modules that say nothing": ofKubelet(() => ({ logging: { vmodule: listOf(500_000, () => ({})) } })),
+  "unknown enforcements": ofKubelet(() => ({ enforceNodeAllocatable: listOf(165_000, (i) => `p${i}`) })),
+  "resources of a reservation": ofKubelet(() => ({
+    reservedMemory: [{ limits: mapOf(135_000, (i) => [`r${i}`, 1]) }],
+  })),
+  "headers of a wrong type": ofKubelet(() => ({ staticPodURLHeader: mapOf(135_000, (i) => [`h${i}`, 1]) })),
+  "reserved CPUs": ofKubelet(() => ({ reservedSystemCPUs: `1${",1".repeat(750_000)}` })),
   "blocked registries": ofRegistries("Image", () => ({
     registrySources: { blockedRegistries: listOf(68_000, (i) => `r${i}.example.com/a`) },
   })),

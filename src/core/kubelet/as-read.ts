@@ -1,5 +1,5 @@
 import { isShortQuantity } from "../../api/schema/quantities.ts";
-import { type Decoded, zeroItemOf } from "./decode-go.ts";
+import { type Decoded, emptyStruct, zeroItemOf } from "./decode-go.ts";
 import { encodeScalar } from "./encode-go.ts";
 import type { GoStruct, GoType } from "./kubelet-fields.ts";
 import { hasMembers, mapItems, mapValues } from "./map-items.ts";
@@ -9,7 +9,21 @@ import { hasMembers, mapItems, mapValues } from "./map-items.ts";
  * that are always written. The same as decoding what `encodeGo` makes, at a fraction of the cost for large values: what
  * is read as it is, is not copied.
  */
-export function asRead(value: Decoded, type: GoStruct): Decoded {
+export const asRead = (value: Decoded, type: GoStruct): Decoded =>
+  value === emptyStruct ? emptyAsRead(type) : readStruct(value, type);
+
+const emptiesAsRead = new WeakMap<GoStruct, Decoded>();
+
+/** A struct without members is read the same each time: of a list of them, none costs its own. */
+function emptyAsRead(type: GoStruct): Decoded {
+  const known = emptiesAsRead.get(type);
+  if (known !== undefined) return known;
+  const read = Object.freeze(readStruct(emptyStruct, type));
+  emptiesAsRead.set(type, read);
+  return read;
+}
+
+function readStruct(value: Decoded, type: GoStruct): Decoded {
   let members: Record<string, unknown> | undefined;
   for (const name in type.struct) {
     const member = type.struct[name];

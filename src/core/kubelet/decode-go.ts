@@ -2,7 +2,7 @@ import { isQuantity, isShortQuantity } from "../../api/schema/quantities.ts";
 import { clipText } from "../text/clip-text.ts";
 import { goDurationText, parseGoDuration } from "./go-duration.ts";
 import type { GoStruct, GoType, ScalarType } from "./kubelet-fields.ts";
-import { firstMembers, mapItems, mapValues } from "./map-items.ts";
+import { firstMembers, keysOf, mapItems, mapValues } from "./map-items.ts";
 
 export interface FieldProblem {
   /** `evictionHard.memory.available`, `registerWithTaints[0].key` */
@@ -14,6 +14,7 @@ export interface FieldProblem {
 export type Decoded = Readonly<Record<string, unknown>>;
 
 export interface Decoding {
+  /** With problems in a list or a map, the values of that are as they were. */
   readonly value: Decoded;
   /** What a Go program refuses; of a list or a map the first {@link mostOfList}, and how many there are beside them. */
   readonly problems: readonly FieldProblem[];
@@ -117,18 +118,34 @@ function decodeEach(decode: () => unknown, found: Findings): unknown {
   return decoded;
 }
 
-function refuse(value: unknown, expected: string, found: Findings): undefined {
-  if (found.listed !== undefined) {
-    found.listed += 1;
-    if (found.listed > mostOfList) return undefined;
-  }
+/**
+ * @returns `undefined`, or in a list or a map the value as it is: no use is made of what has a problem, and a large list
+ * is not copied for it.
+ */
+function refuse(value: unknown, expected: string, found: Findings): unknown {
+  if (isOnlyCounted(found)) return value;
   found.problems.push({ path: pathOf(found), reason: `must be ${expected}, not ${describe(value)}` });
-  return undefined;
+  return found.listed === undefined ? undefined : value;
+}
+
+/** Counts a problem in a list or a map, and says whether that is all that is done about it. */
+function isOnlyCounted(found: Findings): boolean {
+  if (found.listed === undefined) return false;
+  found.listed += 1;
+  return found.listed > mostOfList;
 }
 
 /** Decodes an item of a list or a map: one that is not set has its zero value. */
-const decodeItem = (item: unknown, type: GoType, at: string | number, found: Findings): unknown =>
-  decodeAt(item, type, at, found) ?? zeroItemOf(type);
+function decodeItem(item: unknown, type: GoType, at: string | number, found: Findings): unknown {
+  // None of these is said to have a problem, so that nothing needs to know their place.
+  if (isPlain(item, type)) return item;
+  if (item === undefined || (item === null && type !== "duration")) return zeroItemOf(type);
+  if (found.listed !== undefined && found.listed >= mostOfList) {
+    if (typeof type === "string") return readScalar(item, plainOf(type)) ?? refuse(item, "", found);
+    if (typeof item !== "object") return refuse(item, "", found);
+  }
+  return decodeAt(item, type, at, found) ?? zeroItemOf(type);
+}
 
 /** Decodes a value one step below the place of the findings. */
 function decodeAt(value: unknown, type: GoType, at: string | number, found: Findings): unknown {
@@ -142,10 +159,13 @@ function decodeAt(value: unknown, type: GoType, at: string | number, found: Find
 function decodeStruct(value: Decoded, type: GoStruct, found: Findings): Decoded {
   // Names of members are those of the type: none of them is a setter.
   let members: Record<string, unknown> | undefined;
-  const keys = Object.keys(value);
+  const names = namesOf(type);
+  const keys = keysOf(value);
+  if (keys.length === 0) return emptyStruct;
+  let isEmpty = true;
   for (let i = 0; i < keys.length; i += 1) {
     const key = keys[i] ?? "";
-    const member = Object.hasOwn(type.struct, key) ? type.struct[key] : undefined;
+    const member = names.has(key) ? type.struct[key] : undefined;
     if (member === undefined) {
       findUnknown(key, found);
       members ??= firstMembers(value, keys, i);
@@ -154,9 +174,21 @@ function decodeStruct(value: Decoded, type: GoStruct, found: Findings): Decoded 
     const before = value[key];
     const decoded = decodeAt(before, member, key, found);
     if (decoded === undefined || decoded !== before) members ??= firstMembers(value, keys, i);
+    if (decoded !== undefined) isEmpty = false;
     if (members !== undefined && decoded !== undefined) members[key] = decoded;
   }
-  return members ?? value;
+  return isEmpty ? emptyStruct : (members ?? value);
+}
+
+const namesOfStructs = new WeakMap<GoStruct, ReadonlySet<string>>();
+
+/** The names of a struct's members, in a form that costs little to ask for a hundred thousand others. */
+function namesOf(type: GoStruct): ReadonlySet<string> {
+  const known = namesOfStructs.get(type);
+  if (known !== undefined) return known;
+  const names = new Set(Object.keys(type.struct));
+  namesOfStructs.set(type, names);
+  return names;
 }
 
 /** Unknown fields that are named: an object may have a hundred thousand, and is warned of a hundred things in all. */
@@ -172,15 +204,19 @@ function findUnknown(key: string, found: Findings): void {
   found.place.pop();
 }
 
+/** A struct or a map without members: all are the same one, because a list may have hundreds of thousands. */
+export const emptyStruct: Decoded = Object.freeze({});
+
 /** The value of a member that is not set; `undefined`: a pointer. */
 export function zeroOf(type: GoType): unknown {
   if (typeof type !== "string")
-    return "list" in type ? [] : "struct" in type && type.isPointer === true ? undefined : {};
-  if (type.startsWith("*") || type === "time") return undefined;
+    return "list" in type ? [] : "struct" in type && type.isPointer === true ? undefined : emptyStruct;
+  if (type === "string") return "";
+  if (type.charAt(0) === "*" || type === "time") return undefined;
   if (type === "bool") return false;
   if (type === "quantity") return "0";
   if (type === "duration") return "0s";
-  return type === "string" ? "" : 0;
+  return 0;
 }
 
 /** The value of an item that is not set: a list or a map is `null`, as Go writes it where it leaves out nothing. */
@@ -215,9 +251,12 @@ function decodeScalar(value: unknown, type: ScalarType | `*${ScalarType}`, found
   if (value === undefined) return undefined;
   // A duration reads its own null, and finds no text in it.
   if (value === null && type !== "duration") return undefined;
-  const plain = type.replace("*", "") as ScalarType;
+  const plain = plainOf(type);
   return readScalar(value, plain) ?? refuse(value, expectedOf(plain), found);
 }
+
+const plainOf = (type: ScalarType | `*${ScalarType}`): ScalarType =>
+  (type.charAt(0) === "*" ? type.slice(1) : type) as ScalarType;
 
 /** @returns `undefined` for a value that its type does not take. */
 function readScalar(value: unknown, type: ScalarType): unknown {

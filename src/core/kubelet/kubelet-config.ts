@@ -9,6 +9,7 @@ import { forbiddenFields, isEmptyValue } from "./forbidden-fields.ts";
 import { withTls } from "./kubelet-base.ts";
 import { kubeletConfiguration } from "./kubelet-fields.ts";
 import { type LostField, unknownFields } from "./lost-fields.ts";
+import { hasMembers } from "./map-items.ts";
 import { mergeGo } from "./merge-go.ts";
 import { kubeletApiVersion, kubeletKind } from "./validate-kubelet.ts";
 
@@ -172,10 +173,10 @@ function withSpecialCases(
   const raw = (spec.kubeletConfig ?? {}) as Decoded;
   const config: Record<string, unknown> = { ...merged };
   if (raw["protectKernelDefaults"] === false) config["protectKernelDefaults"] = false;
-  const enforced = raw["enforceNodeAllocatable"] as readonly string[] | null | undefined;
+  const enforced = raw["enforceNodeAllocatable"] as readonly (string | null)[] | null | undefined;
   if (
     (enforced ?? []).length > 0 &&
-    !enforced?.some((one) => one.startsWith("system-reserved")) &&
+    !enforced?.some((one) => one?.startsWith("system-reserved")) &&
     isAbsent(raw["systemReservedCgroup"])
   )
     delete config["systemReservedCgroup"];
@@ -201,8 +202,9 @@ const sized: readonly string[] = ["memory", "cpu", "ephemeral-storage"];
 /** Moves these resources out of the configuration. */
 function takeSizing(config: Record<string, unknown>): Sizing {
   const reserved = (config["systemReserved"] ?? {}) as Readonly<Record<string, string>>;
-  const others = Object.entries(reserved).filter(([resource]) => !sized.includes(resource));
-  if (others.length > 0) config["systemReserved"] = Object.fromEntries(others);
+  const others = { ...reserved };
+  for (const resource of sized) delete others[resource];
+  if (hasMembers(others)) config["systemReserved"] = others;
   else delete config["systemReserved"];
   return {
     isAutomatic: false,

@@ -3,22 +3,33 @@ export function mapItems(list: readonly unknown[], change: (item: unknown, i: nu
   let items: unknown[] | undefined;
   for (let i = 0; i < list.length; i += 1) {
     const item = change(list[i], i);
-    if (item !== list[i]) items ??= list.slice(0, i);
-    items?.push(item);
+    if (item === list[i]) continue;
+    // The whole list at once: one that grows item by item is copied many times.
+    items ??= list.slice();
+    items[i] = item;
   }
   return items ?? list;
 }
 
 /**
- * Large maps that somebody went through: to look at one member costs as much as all names. Small ones are not remembered:
- * of them there may be ten thousands, and each costs memory here.
+ * The names in large maps, which cost more than all that is done with them. Those of small ones are not remembered: of
+ * them there may be ten thousands, and each costs memory here.
  */
-const filled = new WeakSet<object>();
+const namesOfLarge = new WeakMap<object, readonly string[]>();
 const large = 1000;
 
-/** Whether an object has members of its own. Values of the API are never modified. */
+/** The names of an object's own members. Values of the API are never modified. */
+export function keysOf(value: object): readonly string[] {
+  const known = namesOfLarge.get(value);
+  if (known !== undefined) return known;
+  const names = Object.keys(value);
+  if (names.length >= large) namesOfLarge.set(value, names);
+  return names;
+}
+
+/** Whether an object has members of its own. */
 export function hasMembers(value: object): boolean {
-  if (filled.has(value)) return true;
+  if (namesOfLarge.has(value)) return true;
   for (const name in value) if (Object.hasOwn(value, name)) return true;
   return false;
 }
@@ -28,18 +39,19 @@ export function mapValues(
   map: Readonly<Record<string, unknown>>,
   change: (value: unknown, key: string) => unknown,
 ): Readonly<Record<string, unknown>> {
-  const keys = Object.keys(map);
-  let entries: (readonly [string, unknown])[] | undefined;
+  const keys = keysOf(map);
+  let changed: Record<string, unknown> | undefined;
   for (let i = 0; i < keys.length; i += 1) {
     const key = keys[i] ?? "";
     const before = map[key];
     const value = change(before, key);
-    if (value !== before) entries ??= keys.slice(0, i).map((one) => [one, map[one]] as const);
-    entries?.push([key, value]);
+    if (value === before) continue;
+    // A copy has every name as its own member, so that none of them is a setter.
+    changed ??= { ...map };
+    changed[key] = value;
   }
-  const changed = entries === undefined ? map : Object.fromEntries(entries);
-  if (keys.length >= large) filled.add(changed);
-  return changed;
+  if (changed !== undefined && keys.length >= large) namesOfLarge.set(changed, keys);
+  return changed ?? map;
 }
 
 /** A copy of the first members of an object, whose keys are given. */

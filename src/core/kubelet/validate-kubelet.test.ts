@@ -120,3 +120,57 @@ test("an object is not copied in the reading, whatever its size: lists, maps and
   });
   expect(changed.reservedMemory[0]).toBe(config.reservedMemory[0]);
 });
+
+const many = <T>(item: T, length = 400): readonly T[] => Array.from({ length }, () => item);
+test.for([
+  [{ registerWithTaints: many({ effect: "x" }) }, "registerWithTaints", 700],
+  [{ registerWithTaints: many(null) }, "registerWithTaints", 300],
+  [{ reservedMemory: many({ limits: { cpu: "0" } }) }, "reservedMemory", 1099],
+  [{ logging: { vmodule: many({}) } }, "logging.vmodule", 300],
+  [{ logging: { format: "xml", vmodule: many({ filePattern: "=" }) } }, "logging.vmodule", 302],
+  [{ enforceNodeAllocatable: [...many("x"), "pods", "pods"] }, "enforceNodeAllocatable", 301],
+  [
+    {
+      featureGates: { KubeletEnsureSecretPulledImages: true },
+      imagePullCredentialsVerificationPolicy: "NeverVerifyAllowlistedImages",
+      preloadedImagesVerificationAllowlist: many("*"),
+    },
+    "preloadedImagesVerificationAllowlist",
+    300,
+  ],
+] as const)(
+  "of the wrong items of %j all are counted and a hundred are said [validate-kubelet-8]",
+  ([config, path, more]) => {
+    const { problems } = judged(config);
+    expect(problems).toHaveLength(101);
+    expect(problems[100]).toEqual({ path, reason: `has ${more} more problems like these` });
+  },
+);
+
+test("a large list or map of wrong items is not copied [validate-kubelet-9]", () => {
+  const config = {
+    apiVersion: "kubelet.config.k8s.io/v1beta1",
+    kind: "KubeletConfiguration",
+    allowedUnsafeSysctls: many({}),
+    staticPodURLHeader: Object.fromEntries(many(1).map((one, i) => [`h${i}`, one])),
+    registerWithTaints: many(1),
+  };
+  expect(judgeKubeletConfiguration(config).decoded).toBe(config);
+});
+
+test.for([
+  ["0-3,8", true],
+  ["+1", true],
+  ["1-+3", true],
+  ["5-999999", true],
+  ["0-1000000", false],
+  ["3-1", false],
+  ["1,,2", false],
+  ["1,", false],
+  ["1-2-3", false],
+  ["1-", false],
+  ["++1", false],
+  ["1234567890123456789", false],
+] as const)("reservedSystemCPUs %s is a list of CPUs: %s [validate-kubelet-10]", ([reservedSystemCPUs, isList]) => {
+  expect(judged({ reservedSystemCPUs }).problems.length === 0).toBe(isList);
+});

@@ -1,10 +1,10 @@
-import { pushAll } from "../../api/schema/push-all.ts";
 import { isZeroQuantity } from "../../api/schema/quantities.ts";
 import { parseUrl } from "../../ignition/parse-url.ts";
 import { parseImageReference } from "../images/image-reference.ts";
 import { type Decoded, type FieldProblem, decodeGo, moreProblems, mostOfList } from "./decode-go.ts";
 import { millisecond, second } from "./go-duration.ts";
 import { kubeletConfiguration } from "./kubelet-fields.ts";
+import { keysOf } from "./map-items.ts";
 import { type KubeletSettings, gateProblem, kubeletSettings, seconds } from "./kubelet-settings.ts";
 
 export const kubeletApiVersion = "kubelet.config.k8s.io/v1beta1";
@@ -44,17 +44,36 @@ export function problemsOfRead(decoded: Decoded): readonly FieldProblem[] {
   const kind = kindProblems(decoded);
   if (kind.length > 0) return kind;
   const gates = gateProblems((decoded["featureGates"] ?? {}) as Readonly<Record<string, boolean>>);
-  if (gates.length > 0) return firstOfList(gates);
+  if (gates.length > 0) return gates;
   const settings = kubeletSettings(decoded);
-  return rules.flatMap((rule) => firstOfList(rule(settings)));
+  return rules.flatMap((rule) => rule(settings));
+}
+
+/** Problems of the items of a list, which may be hundreds of thousands: the first ones in words, all by their number. */
+interface ListProblems {
+  /** One more than are reported: it names the list that has the others. */
+  readonly first: FieldProblem[];
+  count: number;
+}
+const noProblems = (): ListProblems => ({ first: [], count: 0 });
+
+/** Counts a problem, and says whether it is one of those that get words. */
+function isSaid(found: ListProblems): boolean {
+  found.count += 1;
+  return found.count <= mostOfList + 1;
+}
+
+/** Adds a problem whose words cost nothing. */
+function note(found: ListProblems, is: boolean, path: string, reason: string): void {
+  if (is && isSaid(found)) found.first.push(problem(path, reason));
 }
 
 /** The first problems of a list, and how many there are beside them. */
-function firstOfList(problems: readonly FieldProblem[]): readonly FieldProblem[] {
-  const next = problems[mostOfList];
-  if (next === undefined) return problems;
+function reported({ first, count }: ListProblems): readonly FieldProblem[] {
+  const next = first[mostOfList];
+  if (next === undefined) return first;
   const list = next.path.replace(/\[.*$/s, "");
-  return [...problems.slice(0, mostOfList), problem(list, moreProblems(problems.length - mostOfList))];
+  return [...first.slice(0, mostOfList), problem(list, moreProblems(count - mostOfList))];
 }
 
 const kindProblems = (decoded: Decoded): readonly FieldProblem[] => [
@@ -70,14 +89,17 @@ const when = (is: boolean, path: string, reason: string): readonly FieldProblem[
   is ? [problem(path, reason)] : none;
 
 function gateProblems(gates: Readonly<Record<string, boolean>>): readonly FieldProblem[] {
-  return Object.entries(gates).flatMap(([name, isOn]) => {
-    const path = `featureGates.${name}`;
+  const found = noProblems();
+  for (const [name, isOn] of Object.entries(gates)) {
     const wrong = gateProblem(name, isOn);
-    if (wrong === undefined) return [];
-    return wrong === "unknown"
-      ? problem(path, "no feature gate of kubelet 1.34 has this name; remove it")
-      : problem(path, `is ${wrong} in kubelet 1.34; remove it`);
-  });
+    if (wrong === undefined || !isSaid(found)) continue;
+    const reason =
+      wrong === "unknown"
+        ? "no feature gate of kubelet 1.34 has this name; remove it"
+        : `is ${wrong} in kubelet 1.34; remove it`;
+    found.first.push(problem(`featureGates.${name}`, reason));
+  }
+  return reported(found);
 }
 
 /** Numbers and what they must lie between; the default counts where the field is absent, or 0 where `zeroIs` is set. */
@@ -201,25 +223,25 @@ interface Taint {
   readonly timeAdded?: string;
 }
 
-const taints: Rule = (settings) =>
-  // One by one: a list may have thousands of them, nearly all without a problem.
-  (settings.list<Taint>("registerWithTaints") ?? []).flatMap((taint, i) => {
-    const problems = problemsOfTaint(taint);
-    return problems.length === 0
-      ? none
-      : problems.map(({ path, reason }) => problem(`registerWithTaints[${i}].${path}`, reason));
-  });
+const taints: Rule = (settings) => {
+  const found = noProblems();
+  const list = settings.list<Taint>("registerWithTaints") ?? [];
+  for (let i = 0; i < list.length; i += 1) findInTaint(list[i] ?? {}, i, found);
+  return reported(found);
+};
 
-function problemsOfTaint({ key = "", value = "", effect = "", timeAdded }: Taint): readonly FieldProblem[] {
-  const isKey = qualifiedName.test(key) && namePart.test(key.slice(key.indexOf("/") + 1));
+function findInTaint({ key = "", value = "", effect = "", timeAdded }: Taint, i: number, found: ListProblems): void {
+  const isKey = key !== "" && qualifiedName.test(key) && namePart.test(key.slice(key.indexOf("/") + 1));
   const isValue = value === "" || namePart.test(value);
-  if (isKey && isValue && effects.includes(effect) && timeAdded === undefined) return none;
-  return [
-    ...when(!isKey, "key", "must be a label key, as example.com/name"),
-    ...when(!isValue, "value", "must be a label value: at most 63 letters, digits, '-', '_' and '.'"),
-    ...when(!effects.includes(effect), "effect", "must be NoSchedule, PreferNoSchedule or NoExecute"),
-    ...when(timeAdded !== undefined, "timeAdded", "must not be set: the node's own clock sets it"),
-  ];
+  const isEffect = effects.includes(effect);
+  if (isKey && isValue && isEffect && timeAdded === undefined) return;
+  const say = (is: boolean, name: string, reason: string): void => {
+    if (is && isSaid(found)) found.first.push(problem(`registerWithTaints[${i}].${name}`, reason));
+  };
+  say(!isKey, "key", "must be a label key, as example.com/name");
+  say(!isValue, "value", "must be a label value: at most 63 letters, digits, '-', '_' and '.'");
+  say(!isEffect, "effect", "must be NoSchedule, PreferNoSchedule or NoExecute");
+  say(timeAdded !== undefined, "timeAdded", "must not be set: the node's own clock sets it");
 }
 
 const shutdown: Rule = (settings) => {
@@ -290,28 +312,36 @@ const enforcements = {
 const enforced: Rule = (settings) => {
   const path = "enforceNodeAllocatable";
   const all = settings.list<string>(path) ?? ["pods"];
-  const both = ["system", "kube"].flatMap((part) =>
-    when(
+  const found = noProblems();
+  for (const part of ["system", "kube"])
+    note(
+      found,
       all.includes(`${part}-reserved`) && all.includes(`${part}-reserved-compressible`),
       path,
       `must not hold both ${part}-reserved and ${part}-reserved-compressible`,
-    ),
-  );
+    );
   const seen = new Set<string>();
-  const each = all.flatMap((name): readonly FieldProblem[] => {
+  const hasQos = settings.flag("cgroupsPerQOS", true);
+  for (const name of all) {
+    const isKnown = Object.hasOwn(enforcements, name);
+    // A name that no kubelet knows has one problem, also where it stands twice.
+    if (!isKnown && found.count > mostOfList) {
+      found.count += 1;
+      continue;
+    }
     const isTwice = seen.has(name);
     seen.add(name);
-    if (isTwice) return [problem(path, `holds ${JSON.stringify(name)} twice`)];
-    if (!Object.hasOwn(enforcements, name))
-      return [problem(path, `${JSON.stringify(name)} is none of ${Object.keys(enforcements).join(", ")}`)];
-    if (name === "none") return when(all.length > 1, path, "must hold nothing else beside none");
-    const cgroup = enforcements[name as keyof typeof enforcements];
-    return [
-      ...when(cgroup !== undefined && settings.text(cgroup) === "", path, `${name} needs ${cgroup} as well`),
-      ...when(!settings.flag("cgroupsPerQOS", true), path, `${name} needs cgroupsPerQOS: true`),
-    ];
-  });
-  return [...both, ...each];
+    if (isTwice) note(found, true, path, `holds ${JSON.stringify(name)} twice`);
+    else if (!isKnown)
+      note(found, true, path, `${JSON.stringify(name)} is none of ${Object.keys(enforcements).join(", ")}`);
+    else if (name === "none") note(found, all.length > 1, path, "must hold nothing else beside none");
+    else {
+      const cgroup = enforcements[name as keyof typeof enforcements];
+      note(found, cgroup !== undefined && settings.text(cgroup) === "", path, `${name} needs ${cgroup} as well`);
+      note(found, !hasQos, path, `${name} needs cgroupsPerQOS: true`);
+    }
+  }
+  return reported(found);
 };
 
 const verifications = ["NeverVerify", "NeverVerifyPreloadedImages", "NeverVerifyAllowlistedImages", "AlwaysVerify"];
@@ -330,16 +360,14 @@ const pullCredentials: Rule = (settings) => {
   );
   if (list.length > 0 && policy !== "NeverVerifyAllowlistedImages")
     return [...known, problem(listPath, `needs ${policyPath}: NeverVerifyAllowlistedImages`)];
-  return [
-    ...known,
-    ...list.flatMap((pattern, i) =>
-      when(
-        !isImagePattern(pattern),
-        `${listPath}[${i}]`,
-        "must be the name of an image without tag and digest, or end with /*",
-      ),
-    ),
-  ];
+  const found = noProblems();
+  for (const { path, reason } of known) note(found, true, path, reason);
+  for (let i = 0; i < list.length; i += 1)
+    if (!isImagePattern(list[i] ?? "") && isSaid(found))
+      found.first.push(
+        problem(`${listPath}[${i}]`, "must be the name of an image without tag and digest, or end with /*"),
+      );
+  return reported(found);
 };
 
 function isImagePattern(pattern: string): boolean {
@@ -363,16 +391,36 @@ const cpus: Rule = (settings) => {
   ];
 };
 
+/** Goes over the text once: a list of its parts is several times as large. */
 function isCpuList(text: string): boolean {
-  const number = (part: string | undefined) => (/^\+?\d{1,18}$/.test(part ?? "") ? Number(part) : undefined);
-  return text.split(",").every((range) => {
-    const dash = range.indexOf("-");
-    if (dash < 0) return number(range) !== undefined;
-    const [from, to] = [number(range.slice(0, dash)), number(range.slice(dash + 1))];
-    // The kubelet writes each CPU into a table: no machine has more, and it would not come to an end.
-    return from !== undefined && to !== undefined && from <= to && to - from < 1_000_000;
-  });
+  let at = 0;
+  const number = (): number | undefined => {
+    if (text.charAt(at) === "+") at += 1;
+    const from = at;
+    while (isDigit(text.charCodeAt(at))) at += 1;
+    return at === from || at - from > 18
+      ? undefined
+      : at - from === 1
+        ? digitAt(text, from)
+        : Number(text.slice(from, at));
+  };
+  for (;;) {
+    const from = number();
+    if (from === undefined) return false;
+    if (text.charAt(at) === "-") {
+      at += 1;
+      const to = number();
+      // The kubelet writes each CPU into a table: no machine has more, and it would not come to an end.
+      if (to === undefined || from > to || to - from >= 1_000_000) return false;
+    }
+    if (at === text.length) return true;
+    if (text.charAt(at) !== ",") return false;
+    at += 1;
+  }
 }
+
+const isDigit = (code: number): boolean => code >= 48 && code <= 57;
+const digitAt = (text: string, at: number): number => text.charCodeAt(at) - 48;
 
 interface Reservation {
   readonly numaNode?: number;
@@ -381,26 +429,24 @@ interface Reservation {
 
 const reservations: Rule = (settings) => {
   const list = settings.list<Reservation>("reservedMemory") ?? [];
-  const problems: FieldProblem[] = [];
+  const found = noProblems();
   const isReserved = repeatedReservations(list);
-  // A list may have thousands of them: a path is made where there is a problem.
   for (let i = 0; i < list.length; i += 1) {
     const { numaNode = 0, limits = {} } = list[i] ?? {};
-    for (const resource in limits) {
-      if (!Object.hasOwn(limits, resource)) continue;
+    for (const resource of keysOf(limits)) {
       const isTwice = isReserved(numaNode, resource);
       const isKnown = resource === "memory" || resource.startsWith("hugepages-");
       const isZero = isZeroQuantity(limits[resource] ?? "");
       if (isKnown && !isZero && !isTwice) continue;
-      const path = `reservedMemory[${i}].limits.${resource}`;
-      pushAll(problems, [
-        ...when(!isKnown, path, "must be memory or hugepages-<size>"),
-        ...when(isZero, path, "must not be 0"),
-        ...when(isTwice, path, `is reserved twice for NUMA node ${numaNode}`),
-      ]);
+      const say = (is: boolean, reason: string): void => {
+        if (is && isSaid(found)) found.first.push(problem(`reservedMemory[${i}].limits.${resource}`, reason));
+      };
+      say(!isKnown, "must be memory or hugepages-<size>");
+      say(isZero, "must not be 0");
+      say(isTwice, `is reserved twice for NUMA node ${numaNode}`);
     }
   }
-  return problems;
+  return reported(found);
 };
 
 /**
@@ -430,26 +476,28 @@ interface ModuleLevel {
 const logging: Rule = (settings) => {
   const format = settings.text("logging.format", "text");
   const levels = settings.list<ModuleLevel>("logging.vmodule") ?? [];
-  return [
-    ...when(!["text", "json"].includes(format), "logging.format", "must be text or json"),
-    ...when(format === "json" && !settings.isOn("LoggingBetaOptions"), "logging.format", needs("LoggingBetaOptions")),
-    ...when(levels.length > 0 && format !== "text", "logging.vmodule", "needs logging.format: text"),
-    ...levels.flatMap(({ filePattern = "", verbosity = 0 }, i) => [
-      ...when(filePattern === "", `logging.vmodule[${i}].filePattern`, "must not be empty"),
-      ...when(/[=,]/.test(filePattern), `logging.vmodule[${i}].filePattern`, "must hold no '=' and no ','"),
-      ...when(verbosity > 2 ** 31 - 1, `logging.vmodule[${i}].verbosity`, "must be at most 2147483647"),
-    ]),
-    ...["text", "json"].flatMap((kind) => {
-      const path = `logging.options.${kind}`;
-      const hasSize = !isZeroQuantity(settings.text(`${path}.infoBufferSize`, "0"));
-      if (settings.isOn("LoggingAlphaOptions")) return [];
-      return [
-        ...when(settings.flag(`${path}.splitStream`, false), `${path}.splitStream`, needs("LoggingAlphaOptions")),
-        ...when(hasSize, `${path}.infoBufferSize`, needs("LoggingAlphaOptions")),
-      ];
-    }),
-  ];
+  const found = noProblems();
+  note(found, !["text", "json"].includes(format), "logging.format", "must be text or json");
+  note(found, format === "json" && !settings.isOn("LoggingBetaOptions"), "logging.format", needs("LoggingBetaOptions"));
+  note(found, levels.length > 0 && format !== "text", "logging.vmodule", "needs logging.format: text");
+  for (let i = 0; i < levels.length; i += 1) findInLevel(levels[i] ?? {}, i, found);
+  for (const kind of settings.isOn("LoggingAlphaOptions") ? [] : ["text", "json"]) {
+    const path = `logging.options.${kind}`;
+    const hasSize = !isZeroQuantity(settings.text(`${path}.infoBufferSize`, "0"));
+    note(found, settings.flag(`${path}.splitStream`, false), `${path}.splitStream`, needs("LoggingAlphaOptions"));
+    note(found, hasSize, `${path}.infoBufferSize`, needs("LoggingAlphaOptions"));
+  }
+  return reported(found);
 };
+
+function findInLevel({ filePattern = "", verbosity = 0 }: ModuleLevel, i: number, found: ListProblems): void {
+  const say = (is: boolean, name: string, reason: string): void => {
+    if (is && isSaid(found)) found.first.push(problem(`logging.vmodule[${i}].${name}`, reason));
+  };
+  say(filePattern === "", "filePattern", "must not be empty");
+  say(/[=,]/.test(filePattern), "filePattern", "must hold no '=' and no ','");
+  say(verbosity > 2 ** 31 - 1, "verbosity", "must be at most 2147483647");
+}
 
 const logFiles: Rule = (settings) => {
   const folder = settings.text("podLogsDir", "/var/log/pods");

@@ -45,6 +45,16 @@ describe("settings by themselves", () => {
     });
   });
 
+  test("a list of enforcements with null in it is refused with its path, as a kubelet reads it [judge-settings-6]", () => {
+    const kubeletConfig = { enforceNodeAllocatable: [null] } as never;
+    const [problem] = problemsOfKubeletConfig({ spec: { machineConfigPoolSelector, kubeletConfig } });
+    expect(problem).toMatchObject({
+      severity: "error",
+      path: "spec.kubeletConfig.enforceNodeAllocatable",
+      reason: expect.stringContaining('"" is none of pods, system-reserved') as string,
+    });
+  });
+
   test("an empty selector is a warning, a wrong one is refused [judge-settings-4]", () => {
     expect(said(problemsOfKubeletConfig({ spec: {} }))).toEqual(["warning spec.machineConfigPoolSelector"]);
     const wrong = { matchExpressions: [{ key: "a", operator: "Like", values: ["b"] }] };
