@@ -97,8 +97,10 @@ export async function connect({
   const paths =
     chosen.length > 0 ? chosen : [directory === undefined ? await kubeconfigHere() : join(directory, "kubeconfig")];
   const read = async (inContext?: string) => {
-    const connection = await readKubeconfig(systemFiles, paths, inContext, impersonate);
-    if (chosen.length === 0 && connection.exec !== undefined) refusePlugin(paths.join(":"), connection.exec.command);
+    if (chosen.length > 0) return readKubeconfig(systemFiles, paths, inContext, impersonate);
+    const connection = await readKubeconfig(onlyThese(paths), paths, inContext, impersonate);
+    const problem = unlikeMade(connection);
+    if (problem !== undefined) refuseUnnamed(paths.join(":"), problem);
     return connection;
   };
   const connection = await read(context);
@@ -121,10 +123,29 @@ function userKubeconfig(): string | undefined {
     : undefined;
 }
 
-/** The kubeconfig of a cluster's folder has none: a plug-in there is a program that somebody else chose. */
-function refusePlugin(path: string, command: string): never {
+/** Reads these files, and none that they name. */
+const onlyThese = (paths: readonly string[]): Pick<typeof systemFiles, "readText"> => ({
+  readText: (path) => (paths.includes(path) ? systemFiles.readText(path) : refuseUnnamed(paths.join(":"), aFile(path))),
+});
+
+const aFile = (path: string) => `it takes credentials or an authority from a file (${path})`;
+
+/**
+ * What differs from a kubeconfig that `mco up` writes: its credentials are inline, and its server is on this machine. The
+ * author of a folder, such as a repository that somebody cloned, would else choose a file or a program of the user, and whom
+ * the result is sent to.
+ */
+function unlikeMade({ server, exec, tokenFile }: Connection): string | undefined {
+  if (exec !== undefined) return `it runs the credential plug-in ${exec.command}`;
+  if (tokenFile !== undefined) return aFile(tokenFile);
+  return /^https:\/\/127(?:\.\d{1,3}){3}(?::\d+)?$/.test(server)
+    ? undefined
+    : `its server ${server} is not one that mco up starts on this machine`;
+}
+
+function refuseUnnamed(path: string, problem: string): never {
   throw new McoError("MCO_KUBECONFIG_INVALID", {
     path,
-    problem: `it runs the credential plug-in ${command}, and nobody named this kubeconfig; name it with --kubeconfig to have that done`,
+    problem: `${problem}, and nobody named this kubeconfig; name it with --kubeconfig to use it`,
   });
 }

@@ -19,7 +19,7 @@ export const topics: Readonly<Record<string, Topic>> = {
       "  4. the cluster in .mco of the current folder",
       "  5. ~/.kube/config",
       "As kubectl mco and oc mco, the program takes ~/.kube/config before .mco, as kubectl does.",
-      "--context, --as, --as-group and --as-uid are those of kubectl. A kubeconfig that nobody named runs no credential plug-in.",
+      "--context, --as, --as-group and --as-uid are those of kubectl. The kubeconfig of a cluster's folder runs no credential plug-in, reads no other file and calls no other machine.",
       "mco validate and mco help ask no cluster; mco render, diff and blame ask none with -f, mco plan none with --offline or --from.",
     ],
   },

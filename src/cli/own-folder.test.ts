@@ -8,16 +8,16 @@ import { takeGlobalFlags } from "./global-flags.ts";
 const isRoot = process.getuid?.() === 0;
 
 /** A kubeconfig that sends what it reads to an address of somebody's choice. */
-const kubeconfigWith = (user: string) => `apiVersion: v1
+const kubeconfigWith = (user: string, cluster = '{ server: "https://127.0.0.1:1" }') => `apiVersion: v1
 kind: Config
 current-context: c
 contexts: [{ name: c, context: { cluster: c, user: u } }]
-clusters: [{ name: c, cluster: { server: "https://127.0.0.1:1" } }]
+clusters: [{ name: c, cluster: ${cluster} }]
 users: [{ name: u, user: ${user} }]
 `;
 
 /** A current folder with a `.mco` like that of a cluster, as a command without flags finds it. */
-async function inFolder(user: string): Promise<string> {
+async function inFolder(user: string, server?: string): Promise<string> {
   const folder = await temporaryFolder();
   const here = process.cwd();
   process.chdir(folder);
@@ -27,7 +27,7 @@ async function inFolder(user: string): Promise<string> {
   const cluster = join(folder, ".mco");
   await mkdir(cluster, { mode: 0o700 });
   await writeFile(join(cluster, "cluster.json"), "{}", { mode: 0o600 });
-  await writeFile(join(cluster, "kubeconfig"), kubeconfigWith(user), { mode: 0o600 });
+  await writeFile(join(cluster, "kubeconfig"), kubeconfigWith(user, server), { mode: 0o600 });
   return cluster;
 }
 const component = "test";
@@ -49,6 +49,44 @@ test("a command runs no plug-in of a kubeconfig that nobody named [cli-implicit-
   const { connection, close } = await connect({ kubeconfig: join(cluster, "kubeconfig"), component });
   close();
   expect(connection.exec?.command).toBe("/bin/false");
+});
+
+test.for<{ title: string; user?: string; cluster?: string; problem: string }>([
+  { title: "a file as token", user: "{ tokenFile: /etc/hostname }", problem: "a file" },
+  { title: "a file as key", user: "{ client-key: /etc/hostname }", problem: "a file" },
+  { title: "a file as certificate", user: "{ client-certificate: /etc/hostname }", problem: "a file" },
+  {
+    title: "a file as authority",
+    cluster: '{ server: "https://127.0.0.1:1", certificate-authority: /etc/hostname }',
+    problem: "a file",
+  },
+  { title: "a server on another machine", cluster: '{ server: "https://192.0.2.1:6443" }', problem: "192.0.2.1" },
+  {
+    title: "a server by a name",
+    cluster: '{ server: "https://127.0.0.1.example.com" }',
+    problem: "127.0.0.1.example.com",
+  },
+  {
+    title: "a server behind a user's name",
+    cluster: '{ server: "https://127.0.0.1@192.0.2.1" }',
+    problem: "192.0.2.1",
+  },
+  { title: "a server without TLS", cluster: '{ server: "http://127.0.0.1:1" }', problem: "127.0.0.1" },
+  { title: "no address", cluster: '{ server: "127.0.0.1:1" }', problem: "127.0.0.1" },
+])(
+  "a kubeconfig that nobody named is not taken with $title [cli-implicit-folder-6]",
+  async ({ user, cluster, problem }) => {
+    const folder = await inFolder(user ?? "{ token: t }", cluster);
+    const refused = { code: "MCO_KUBECONFIG_INVALID", facts: { problem: expect.stringContaining(problem) as string } };
+    await expect(connect({ component })).rejects.toMatchObject(refused);
+    await expect(connect({ directory: folder, component })).rejects.toMatchObject(refused);
+  },
+);
+
+test("of the files that it names none is read [cli-implicit-folder-7]", async () => {
+  // Reading a folder fails as such: a file that is read would be another error.
+  await inFolder("{ client-key: / }");
+  await expect(connect({ component })).rejects.toMatchObject({ code: "MCO_KUBECONFIG_INVALID" });
 });
 
 test.for([
