@@ -149,7 +149,7 @@ describe("items of a patch with one merge key", () => {
   const count = 1_000;
   const fields = Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, 1]));
   const merged = (containers: readonly object[], items: readonly object[]) => {
-    const work: MergeWork = { made: new Set(), copied: 0, repeated: 0 };
+    const work: MergeWork = { made: new Set(), copied: 0, repeated: 0, repeatedCharacters: 0, written: 0 };
     return { result: strategicMerge({ spec: { containers } }, { spec: { containers: items } }, schema, work), work };
   };
   const repeated = (item: object) => Array.from({ length: count }, () => item);
@@ -180,6 +180,56 @@ describe("items of a patch with one merge key", () => {
         "The items of a list in a patch that have the same merge key lead to more than 100000 items of other lists",
     });
     expect(work.repeated).toBeLessThan(110_000);
+  });
+
+  const heavy = "y".repeat(100_000);
+  test.for([
+    {
+      title: "primitive items that go",
+      containers: [{ name: "one", args: [heavy] }],
+      item: { name: "one", "$deleteFromPrimitiveList/args": ["q"] },
+    },
+    {
+      title: "objects by their keys",
+      containers: [{ name: "one", env: [{ name: heavy }] }],
+      item: { name: "one", env: [{ name: "E" }] },
+    },
+    {
+      title: "objects that only get an order",
+      containers: [{ name: "one", env: [{ name: heavy }] }],
+      item: { name: "one", "$setElementOrder/env": [{ name: "E" }] },
+    },
+  ])(
+    "go through heavy items again for a while, and not without end: $title [apiserver-patch-7]",
+    ({ containers, item }) => {
+      expect(merged(containers, [item, item, item]).result.verdict).toBe("patched");
+      expect(merged(containers, repeated(item)).result).toEqual({
+        verdict: "refused",
+        status: 413,
+        reason: "RequestEntityTooLarge",
+        message:
+          "The items of a list in a patch that have the same merge key lead to more than 4194304 characters of other lists",
+      });
+    },
+  );
+
+  test("write keys in proportion to the object and the patch, whatever an item weighs [apiserver-patch-8]", () => {
+    const weights = fc.array(fc.oneof(fc.nat(100), fc.nat(300_000)), { maxLength: 8 });
+    fc.assert(
+      fc.property(weights, weights, fc.nat(400), (stored, sent, items) => {
+        const env = (list: readonly number[]) =>
+          list.map((weight, index) => ({ name: `${index}${"y".repeat(weight)}` }));
+        const containers = [{ name: "one", args: stored.map((weight) => "y".repeat(weight)), env: env(stored) }];
+        const heavyItem = { name: "one", "$deleteFromPrimitiveList/args": ["q"], env: env(sent) };
+        const light = { name: "one", "$deleteFromPrimitiveList/args": ["q"], env: [{ name: "E" }] };
+        const patch = [heavyItem, ...Array.from({ length: items }, () => light)];
+        const { work } = merged(containers, patch);
+        const given = JSON.stringify([containers, patch]).length;
+        // One more list may be gone through than the limit allows.
+        expect(work.written).toBeLessThan(10 * (given + 4 * 1024 * 1024 + 100_000));
+      }),
+      { numRuns: 15 },
+    );
   });
 
   test("find a long list once where each key is there once [apiserver-patch-6]", () => {

@@ -21,6 +21,8 @@ const maxShiftedItems = 200_000_000;
  * of one list with one merge key lead there; no client sends such.
  */
 const maxRepeatedItems = 100_000;
+/** Characters that these items may have, all together: each item is written as JSON to be compared with others. */
+const maxRepeatedCharacters = 4 * 1024 * 1024;
 
 /** RFC 6902. All operations or none; the object given is not changed. */
 export const jsonPatch: JsonPatch = (object, operations) => {
@@ -62,7 +64,7 @@ export const mergePatch: MergePatch = (object, patch) => {
  * kubernetes/apimachinery pkg/util/strategicpatch/patch.go (master)
  */
 export const strategicMergePatch: StrategicMergePatch = (object, patch, schema) =>
-  strategicMerge(object, patch, schema, { made: new Set(), copied: 0, repeated: 0 });
+  strategicMerge(object, patch, schema, { made: new Set(), copied: 0, repeated: 0, repeatedCharacters: 0, written: 0 });
 
 /** The work of the merge of one patch so far. */
 export interface MergeWork {
@@ -72,6 +74,10 @@ export interface MergeWork {
   copied: number;
   /** Items of lists that it went through again. */
   repeated: number;
+  /** Their characters. */
+  repeatedCharacters: number;
+  /** Characters of items that it wrote as JSON. */
+  written: number;
 }
 
 /** `strategicMergePatch` that counts its work. */
@@ -100,10 +106,10 @@ type Step =
 
 const malformedPart = (part: string): Step => ({ problem: `invalid patch format of ${part}`, fault: "malformed" });
 
-const tooRepetitive: Step = {
-  problem: `The items of a list in a patch that have the same merge key lead to more than ${maxRepeatedItems} items of other lists`,
+const tooRepetitive = ({ repeated }: MergeWork): Step => ({
+  problem: `The items of a list in a patch that have the same merge key lead to more than ${repeated > maxRepeatedItems ? `${maxRepeatedItems} items` : `${maxRepeatedCharacters} characters`} of other lists`,
   fault: "tooLarge",
-};
+});
 
 function malformed(message: string): PatchResult {
   return { verdict: "refused", status: 400, reason: "BadRequest", message };
@@ -299,8 +305,11 @@ interface ListVisit extends Visit {
 
 /** Counts that the merge goes through `list`; false: it went through too many again. */
 function mayGoThrough(list: readonly unknown[], { work, isRepeated }: Visit): boolean {
-  if (isRepeated) work.repeated += list.length;
-  return work.repeated <= maxRepeatedItems;
+  if (!isRepeated) return true;
+  work.repeated += list.length;
+  if (work.repeated > maxRepeatedItems) return false;
+  work.repeatedCharacters += jsonLength(list, maxRepeatedCharacters - work.repeatedCharacters);
+  return work.repeatedCharacters <= maxRepeatedCharacters;
 }
 
 /** The object that a merge may change: a copy, or `original` if this merge made it. */
@@ -346,9 +355,10 @@ function mergeObject(original: JsonObject, patch: JsonObject, schema: Schema | u
     if (!isList(unwanted)) return malformedPart("primitive list");
     const current = result[field];
     // Items that the same patch adds are added afterwards.
-    const gone = new Set(unwanted.map(jsonKey));
-    if (isList(current) && !mayGoThrough(current, visit)) return tooRepetitive;
-    if (isList(current)) result[field] = current.filter((item) => !gone.has(jsonKey(item)));
+    const keyOf = keysFor(work);
+    const gone = new Set(unwanted.map(keyOf));
+    if (isList(current) && !mayGoThrough(current, visit)) return tooRepetitive(work);
+    if (isList(current)) result[field] = current.filter((item) => !gone.has(keyOf(item)));
   }
   for (const key of Object.keys(patch)) {
     if (
@@ -398,7 +408,13 @@ function mergeField(current: unknown, patch: unknown, schema: Schema | undefined
 }
 
 /** Equal values have equal keys, but for the order of an object's fields, which primitive lists do not hold. */
-const jsonKey = (value: unknown): string => JSON.stringify(value) ?? "";
+const keysFor =
+  (work: MergeWork) =>
+  (value: unknown): string => {
+    const key = JSON.stringify(value) ?? "";
+    work.written += key.length;
+    return key;
+  };
 
 function mergeList(
   original: readonly unknown[],
@@ -407,7 +423,8 @@ function mergeList(
   visit: ListVisit,
 ): Step {
   const { order, work } = visit;
-  if (!mayGoThrough(original, visit)) return tooRepetitive;
+  if (!mayGoThrough(original, visit)) return tooRepetitive(work);
+  const jsonKey = keysFor(work);
   if (order !== undefined && !isList(order)) return malformedPart("setElementOrder list");
   const sample = patch[0] ?? original[0];
   if (!isObject(sample)) {
@@ -421,7 +438,7 @@ function mergeList(
   }
   const mergeKey = mergeKeyOf(schema);
   if (mergeKey === undefined) return { problem: "this type of list has no merge key" };
-  const keyOf = (item: unknown): string => JSON.stringify(isObject(item) ? item[mergeKey] : item) ?? "";
+  const keyOf = (item: unknown): string => jsonKey(isObject(item) ? item[mergeKey] : item);
   const items: JsonObject[] = [];
   const deleted = new Set<string>();
   let result: unknown[] = [...original];
