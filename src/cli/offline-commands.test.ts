@@ -354,8 +354,13 @@ metadata: {name: a, labels: {${labels.role}: worker}}
     const hooks = parse(readFileSync(join(import.meta.dirname, "../../.pre-commit-hooks.yaml"), "utf8")) as readonly {
       readonly entry: string;
     }[];
-    expect(hooks.map(({ entry }) => entry)).toEqual(["mco validate"]);
-    expect((await mco("validate", save("1.json", base), save("2.json", infra))).code).toBe(0);
+    expect(hooks.map(({ entry }) => entry)).toEqual(["mco validate --"]);
+    expect((await mco("validate", "--", save("1.json", base), save("2.json", infra))).code).toBe(0);
+    // The name of a file is no flag.
+    expect(await mco("validate", "--", "-fnone.yaml")).toMatchObject({
+      code: 1,
+      out: expect.stringContaining("-fnone.yaml: error: there is no such file or folder") as string,
+    });
   });
 
   test("what is missing is an error, no crash", async () => {
