@@ -13,6 +13,7 @@ import type { KubeObject } from "../api/schema/object.ts";
 import type { Guard, GuardNeeds } from "./admission-guard.ts";
 import { type BuildPods, buildPodGuardNames, buildPodGuards } from "./build-pod-guards.ts";
 import { type OptInBounds, builderGuardNames, builderGuards } from "./builder-guards.ts";
+import { stateConditions } from "./condition-guards.ts";
 import { pathSegment } from "../core/images/image-reference.ts";
 import { renderedNameForm } from "../core/config/is-rendered.ts";
 import { generatedNameForm } from "../core/kubelet/generated-names.ts";
@@ -410,6 +411,9 @@ const formerMachines: Guard = {
   ],
 };
 
+/** They judge by who writes. */
+const writers: readonly Guard[] = [reservedNames, formerMachines, stateConditions];
+
 const referenceTo = ({ name, inNamespace, mayBeAbsent }: NonNullable<Guard["params"]>) => ({
   ...(name === undefined ? { selector: {} } : { name }),
   ...(inNamespace === undefined ? {} : { namespace: inNamespace }),
@@ -418,7 +422,7 @@ const referenceTo = ({ name, inNamespace, mayBeAbsent }: NonNullable<Guard["para
 
 /** Names of all policies and of their bindings. */
 export const guardNames: readonly string[] = [
-  ...[...guards, reservedNames, formerMachines].map(({ name }) => name),
+  ...[...guards, ...writers].map(({ name }) => name),
   ...buildPodGuardNames,
   ...builderGuardNames,
 ].flatMap((name) => [name, `${name}-binding`]);
@@ -431,7 +435,7 @@ export type BuilderBounds = BuildPods & OptInBounds;
  * exist.
  */
 export const admissionPolicies = (has: GuardNeeds, bounds: BuilderBounds): readonly KubeObject[] => [
-  ...manifestsOf([...guards.filter(({ needs }) => needs === undefined || has[needs]), reservedNames, formerMachines]),
+  ...manifestsOf([...guards.filter(({ needs }) => needs === undefined || has[needs]), ...writers]),
   ...builderPolicies(bounds),
 ];
 

@@ -2,6 +2,7 @@ import { annotations, finalizers, group, labels, namespace, objects } from "../a
 import { reportedTypes } from "../core/build/build-conditions.ts";
 import { falseValues } from "../core/config/opt-in.ts";
 import type { Guard } from "./admission-guard.ts";
+import { conditionGuard } from "./condition-guards.ts";
 
 /** What the builder may opt in. */
 export interface OptInBounds {
@@ -66,30 +67,15 @@ const pools: Guard = {
   ],
 };
 
-const conditionsIn = (status: string) =>
-  `('conditions' in ${status} ? ${status}.conditions : []).filter(c, !(c.type in ${quoted(reportedTypes)}))`;
-/** All fields, also those that this release does not know: the definition may be a newer one. */
-const statusIn = (object: string) => `has(${object}.status) ? dyn(${object}.status) : dyn({})`;
-
 /** What it reports on them. */
-const poolStatus: Guard = {
+const poolStatus = conditionGuard({
   name: "os-builder-pool-status",
-  rule: { apiGroup: group, resources: ["machineconfigpools/status"], operations: ["UPDATE"] },
-  conditions,
-  variables: { status: statusIn("object"), statusBefore: statusIn("oldObject") },
-  validations: [
-    {
-      field: "status",
-      expression: [
-        `${conditionsIn("variables.status")} == ${conditionsIn("variables.statusBefore")}`,
-        "variables.status.all(k, k == 'conditions' || (k in variables.statusBefore && variables.statusBefore[k] == variables.status[k]))",
-        "variables.statusBefore.all(k, k == 'conditions' || k in variables.status)",
-      ].join(" && "),
-      message: `of a pool's status, the os-builder writes its conditions about builds alone`,
-      ...refused,
-    },
-  ],
-};
+  account: objects.osBuilder,
+  apiGroup: group,
+  resource: "machineconfigpools/status",
+  types: reportedTypes,
+  message: "of a pool's status, the os-builder writes its conditions about builds alone",
+});
 
 const sourceIn = (map: string) =>
   `'${annotations.optInSource}' in variables.${map} ? variables.${map}['${annotations.optInSource}'] : ''`;

@@ -477,6 +477,7 @@ describe("the operator", () => {
       "internalreleaseimage-without-effect",
       "machine-config-daemon-own-node",
       "machine-configuration-guards",
+      "machine-state-conditions",
       "machineconfigpool-osimagestream-reference-validation",
       "machineosconfig-push-spec",
       "networkpolicy-prevent-deletion",

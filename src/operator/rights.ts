@@ -51,6 +51,12 @@ const rule = (
 const read = ["get", "list", "watch"] as const;
 /** An apply creates a missing object, and is a patch otherwise. */
 const apply = ["create", "patch"] as const;
+/** The lease by which a component leads, and those of others that it observes. RBAC knows no name of what is created. */
+const leases = (own: string, observed: readonly string[] = []): readonly Rule[] => [
+  rule("coordination.k8s.io", ["leases"], ["create"]),
+  rule("coordination.k8s.io", ["leases"], ["get", "update"], [own]),
+  ...(observed.length === 0 ? [] : [rule("coordination.k8s.io", ["leases"], ["get"], observed)]),
+];
 const rbac = "rbac.authorization.k8s.io";
 const admissionGroup = "admissionregistration.k8s.io";
 
@@ -137,7 +143,7 @@ const operator: Rights = {
     rule("", ["events"], apply),
   ],
   inOwnNamespace: [
-    rule("coordination.k8s.io", ["leases"], ["get", "create", "update"]),
+    ...leases("machine-config"),
     rule("apps", ["deployments", "daemonsets"], ["list", "watch", ...apply]),
     // The operator removes the builder when no pool boots images any more and no remains of its builds are left.
     rule("apps", ["deployments"], ["delete"], [objects.osBuilder]),
@@ -242,7 +248,7 @@ const controller: Rights = {
     rule("", ["events"], apply),
   ],
   inOwnNamespace: [
-    rule("coordination.k8s.io", ["leases"], ["get", "create", "update"]),
+    ...leases(objects.controller),
     rule("", ["configmaps"], ["list", "watch"], [objects.buildConfig]),
     // The OS images of the release.
     rule("", ["configmaps"], ["list", "watch"], [objects.osImageConfigMap]),
@@ -278,8 +284,8 @@ const daemon: Rights = {
 };
 
 /**
- * The state process reads the subjects of the books, and writes books, health, and nothing that another component acts
- * on.
+ * The state process reads the subjects of the books, and writes books and health: an admission policy leaves it its
+ * conditions of MachineConfigurations, beside which daemons read disruption policies.
  */
 const state: Rights = {
   account: objects.state,
@@ -301,7 +307,7 @@ const state: Rights = {
     rule("authorization.k8s.io", ["subjectaccessreviews"], ["create"]),
   ],
   inOwnNamespace: [
-    rule("coordination.k8s.io", ["leases"], ["get", "create", "update"]),
+    ...leases(objects.state, ["machine-config", objects.controller]),
     rule("apps", ["deployments", "daemonsets"], ["list", "watch"]),
     // Only while some daemon is not ready.
     rule("", ["pods"], ["list"]),
@@ -333,7 +339,7 @@ const osBuilder: Rights = {
     rule("authorization.k8s.io", ["subjectaccessreviews"], ["create"]),
   ],
   inOwnNamespace: [
-    rule("coordination.k8s.io", ["leases"], ["get", "create", "update"]),
+    ...leases(objects.osBuilder),
     // Of Secrets it reads those that the operator copies beside the builds.
     rule("", ["configmaps"], read),
     // Of the reference's builder, which left one for each build.

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { kubernetes } from "../../src/api/foreign/kubernetes.ts";
 import { ClusterOperator } from "../../src/api/foreign/cluster-operator.ts";
+import { MachineConfiguration } from "../../src/api/kinds/machine-configuration.ts";
 import { joinNamespace, namespace, objects } from "../../src/api/names.ts";
 import { type KubeObject, conditionOf } from "../../src/api/schema/object.ts";
 import { isForbidden } from "../../src/kube/kube-error.ts";
@@ -22,6 +23,14 @@ const rules = suiteRights().flatMap((manifest) =>
 const account = (name: string) => ({
   name: `system:serviceaccount:${namespace}:${name}`,
   groups: ["system:serviceaccounts", `system:serviceaccounts:${namespace}`, "system:authenticated"],
+});
+
+const condition = (type: string) => ({
+  type,
+  status: "True" as const,
+  reason: "AsExpected",
+  message: "",
+  lastTransitionTime: "2026-01-01T00:00:00Z",
 });
 
 describe("a compromised component cannot grant rights that it does not have", () => {
@@ -109,5 +118,47 @@ describe("a compromised component cannot grant rights that it does not have", ()
     if (right === undefined) throw new Error("the controller has no role");
     await kube.apply(kubernetes.ClusterRole, right, { owner: "administrator", force: true });
     await operatorIs("False", "AsExpected");
+  });
+
+  test("of MachineConfigurations, the state process writes its own conditions, and nothing that daemons act on [attack-rights-5]", async () => {
+    const { kube, as } = await startOperator();
+    await installed(kube);
+    const name = objects.machineConfiguration;
+    await until(
+      kube,
+      MachineConfiguration,
+      { name },
+      ({ status }) => status?.nodeDisruptionPolicyStatus?.clusterPolicies !== undefined,
+    );
+    const binding = { name: "machine-state-conditions-binding" };
+    await until(kube, kubernetes.ValidatingAdmissionPolicyBinding, binding, () => true);
+    const state = as(account(objects.state));
+    const write = (status: object) =>
+      state.apply(
+        MachineConfiguration,
+        { metadata: { name }, status },
+        { owner: "state", subresource: "status", force: true },
+      );
+    const written = await write({ conditions: [condition("DaemonsHealthy")] });
+    expect(written.status?.conditions).toContainEqual(condition("DaemonsHealthy"));
+    for (const status of [
+      { conditions: [condition("DaemonsHealthy"), condition("BootImageUpdateDegraded")] },
+      { nodeDisruptionPolicyStatus: { clusterPolicies: { files: [{ path: "/etc", actions: [{ type: "None" }] }] } } },
+      { observedGeneration: 77 },
+    ])
+      await expect(write(status)).rejects.toSatisfy(isForbidden);
+  });
+
+  test("the state process holds no lease of another component [attack-rights-6]", async () => {
+    const { kube, as } = await startOperator();
+    await installed(kube);
+    const key = { name: "machine-config", namespace };
+    const state = as(account(objects.state));
+    const taken = await state.get(kubernetes.Lease, key);
+    await expect(
+      state.patch(kubernetes.Lease, key, { type: "merge", body: { spec: { holderIdentity: "state" } } }),
+    ).rejects.toSatisfy(isForbidden);
+    if (taken === undefined) throw new Error("the operator holds no lease");
+    await expect(state.replace(kubernetes.Lease, taken)).rejects.toSatisfy(isForbidden);
   });
 });
