@@ -1,4 +1,5 @@
 import type { Paint } from "../core/text/paint.ts";
+import { withoutPipelineCommands } from "../core/text/pipeline-commands.ts";
 import { printable, printableLine } from "../core/text/printable.ts";
 import { systemRandom } from "../ports/node/system-random.ts";
 import { exitCodes } from "./exit-codes.ts";
@@ -47,7 +48,7 @@ export function processIo(): Io {
   const { isTTY, columns, rows } = process.stdout;
   return {
     out: (text) => process.stdout.write(withColours(printable(text))),
-    err: (text) => process.stderr.write(withColours(printable(text))),
+    err: (text) => process.stderr.write(withColours(withoutPipelineCommands(printable(text)))),
     screen: isTTY ? { columns, rows } : undefined,
     colours: coloursOf(process.stdout),
   };

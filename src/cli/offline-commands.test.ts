@@ -51,6 +51,25 @@ const nameOf = (pool: string, members: readonly object[], image = "") => {
   return result.verdict === "rendered" ? result.config.metadata.name : "";
 };
 
+test("texts of manifests are no commands to the pipeline that prints them [cli-pipelines-commands-1]", async () => {
+  const hostile = "::stop-commands::x\n ##vso[task.prependpath]/tmp\n##[add-mask]a\n";
+  const command = /^\s*::.*::|##(\[|vso\[)/m;
+  const one = save("one.json", base);
+  const two = save("two.json", base, config("99-x##[add-mask]a", files({ "/etc/a": hostile })));
+  const commands: readonly (readonly [string, ...string[]])[] = [
+    ["diff", one, two, "--pool", "worker"],
+    ["diff", one, two, "--pool", "worker", "--format", "markdown"],
+    ["validate", "-f", two],
+    ["validate", "-f", two, "--json"],
+  ];
+  for (const args of commands) {
+    const { out, err } = await mco(...args);
+    expect(out).not.toMatch(command);
+    expect(err).not.toMatch(command);
+    if (args.includes("--json")) expect(JSON.stringify(JSON.parse(out))).toContain("##[add-mask]a");
+  }
+});
+
 describe("mco render", () => {
   test("gives the name that a cluster with these objects gives, built-in pools included", async () => {
     const extra = config("50-infra", files({ "/etc/b": "b" }), "infra");

@@ -12,6 +12,7 @@ import { exitCodes } from "../exit-codes.ts";
 import { readSoundManifests } from "../judge-manifest.ts";
 import { processIo } from "../io.ts";
 import { markdownComment } from "../markdown.ts";
+import { withoutPipelineCommands } from "../../core/text/pipeline-commands.ts";
 
 /** One side of a comparison. */
 type Side =
@@ -104,7 +105,7 @@ export async function run(args: readonly string[]): Promise<number> {
         : comparePools(asPools(from), asPools(to), only);
   }
 
-  processIo().out({ text: textOf, json: jsonOf, markdown: commentOf }[format](comparisons));
+  processIo().out(withoutPipelineCommands({ text: textOf, json: jsonOf, markdown: commentOf }[format](comparisons)));
   if (comparisons.some(({ verdict }) => verdict === "refused")) return exitCodes.failed;
   return comparisons.some((one) => one.verdict === "compared" && one.changes.length > 0)
     ? exitCodes.change

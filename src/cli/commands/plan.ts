@@ -24,12 +24,13 @@ import { readOSImage } from "../plan/read-os-image.ts";
 import { sizedPinnedImages } from "../plan/size-pinned-images.ts";
 import { readRegistryObjects } from "../registry-objects.ts";
 import { countText } from "../../core/text/count-text.ts";
+import { withoutPipelineCommands } from "../../core/text/pipeline-commands.ts";
 
 export async function run(args: readonly string[]): Promise<number> {
   const { values } = readArguments(args, flags.plan);
   const format = outputFormat(values, ["text", "json", "markdown"]);
   const plan = await planOf(await readChange(values), values["os-stream"], values.pool);
-  processIo().out({ text: textOf, json: jsonOf, markdown: commentOf }[format](plan));
+  processIo().out(withoutPipelineCommands({ text: textOf, json: jsonOf, markdown: commentOf }[format](plan)));
   if (cannotBeApplied(plan)) return exitCodes.failed;
   const changes = plan.forecast.pools.some(({ verdict }) => verdict === "changes") || plan.pinned.pools.length > 0;
   return changes ? exitCodes.change : exitCodes.ok;

@@ -10,6 +10,7 @@ import { judgeManifest, kindsToJudge } from "../judge-manifest.ts";
 import { type Manifest, readDocuments } from "../manifests.ts";
 import { processIo } from "../io.ts";
 import { type Finding, type ValidationFormat, validationFormats } from "../validation-formats.ts";
+import { withoutPipelineCommands } from "../../core/text/pipeline-commands.ts";
 
 export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = readArguments(args, flags.validate, { positionals: true });
@@ -73,7 +74,9 @@ export async function run(args: readonly string[]): Promise<number> {
   const looked = documents.map(({ place, ...document }) =>
     document.verdict === "read" ? { ...place, object: objectNameOf(document.manifest) } : place,
   );
-  processIo().out(validationFormats[format]({ documents: looked, findings }));
+  const report = validationFormats[format]({ documents: looked, findings });
+  // One format is commands itself, and a file of another one is no text for people.
+  processIo().out(format === "github" || format === "junit" ? report : withoutPipelineCommands(report));
   return hasErrors(findings) ? exitCodes.failed : exitCodes.ok;
 }
 
