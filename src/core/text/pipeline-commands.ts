@@ -8,4 +8,14 @@
  * `##teamcity[` (TeamCity, service messages).
  */
 export const withoutPipelineCommands = (text: string): string =>
-  text.replaceAll(/##(?=\[|vso\[|teamcity\[)/gi, "\\u0023#").replaceAll(/^(\s*):(?=:.*::)/gm, "$1\\u003a");
+  text
+    .replaceAll(/##(?=\[|vso\[|teamcity\[)/gi, "\\u0023#")
+    .split("\n")
+    .map(withoutLineCommand)
+    .join("\n");
+
+function withoutLineCommand(line: string): string {
+  const command = line.trimStart();
+  if (!command.startsWith("::") || !command.includes("::", 2)) return line;
+  return `${line.slice(0, line.length - command.length)}\\u003a${command.slice(1)}`;
+}
