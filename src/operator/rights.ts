@@ -154,8 +154,7 @@ const operator: Rights = {
     rule("networking.k8s.io", ["networkpolicies"], apply, networkPolicyNames),
     rule("networking.k8s.io", ["networkpolicies"], ["delete"], [retiredNetworkPolicy]),
     rule("", ["pods"], read),
-    // One whose type changes is made again.
-    rule("", ["secrets"], [...read, ...apply, "delete"]),
+    rule("", ["secrets"], [...read, ...apply]),
   ],
   elsewhere: {
     [buildNamespace]: [

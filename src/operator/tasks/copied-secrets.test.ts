@@ -40,7 +40,7 @@ test("a Secret that is made again with another type is copied, and keeps no buil
   const copy = { name: `${objects.entitlementPrefix}worker`, namespace };
   await until(kube, kubernetes.Secret, copy, ({ type }) => type === "Opaque");
   await kube.delete(kubernetes.Secret, entitlement);
-  await secret(entitlement, "example.com/entitlement", "entitlement.pem");
+  await secret(entitlement, "example.com/entitlement", "next.pem");
   // Another credential starts the next pass.
   await secret({ name: "next", namespace }, "kubernetes.io/dockerconfigjson", ".dockerconfigjson");
   await kube.patch(
@@ -48,8 +48,8 @@ test("a Secret that is made again with another type is copied, and keeps no buil
     { name: "worker" },
     { type: "merge", body: { spec: { renderedImagePushSecret: { name: "next" } } } },
   );
-  const copied = await until(kube, kubernetes.Secret, copy, ({ type }) => type === "example.com/entitlement");
-  expect(copied.data).toEqual({ "entitlement.pem": btoa("{}") });
+  const copied = await until(kube, kubernetes.Secret, copy, ({ data }) => data?.["next.pem"] !== undefined);
+  expect([copied.type, copied.data]).toEqual(["Opaque", { "next.pem": btoa("{}") }]);
   expect(
     (await until(kube, kubernetes.Secret, { name: "next", namespace: buildNamespace }, () => true)).metadata.name,
   ).toBe("next");

@@ -12,7 +12,6 @@ import {
   namespace,
   objects,
 } from "../../api/names.ts";
-import { defined } from "../../api/schema/defined.ts";
 import { type KubeObject, conditionOf, longestObjectName } from "../../api/schema/object.ts";
 import { reportedLayering } from "../../core/build/build-conditions.ts";
 import { defaultOptInOf } from "../../core/build/build-settings.ts";
@@ -24,7 +23,7 @@ import {
   type LeftOver,
   decideBuilder,
 } from "../../core/operator/decide-builder.ts";
-import { isConflict, isNotFound } from "../../kube/kube-error.ts";
+import { isNotFound } from "../../kube/kube-error.ts";
 import { builderPolicies } from "../admission-policies.ts";
 import { applyManifest, forgetApplied, isApplied, reapplyMs } from "../apply-manifest.ts";
 import { clusterPullSecretOf, entitlementKeyOf, ours, ownMap } from "../cluster-sources.ts";
@@ -198,23 +197,11 @@ async function copyForBuilds(configs: readonly MachineOSConfig[], context: TaskC
   }
 }
 
+/** A copy keeps the type that it has: the API server lets nobody change it, and no reader of the copy asks for it. */
 async function copySecret(name: string, from: Secret | undefined, context: TaskContext): Promise<void> {
   if (from?.data === undefined) return;
-  const type = from.type ?? "Opaque";
+  const copied = context.caches.of(kubernetes.Secret, ours).get(`${namespace}/${name}`);
+  const type = copied?.type ?? from.type ?? "Opaque";
   const copy = { apiVersion: "v1", kind: "Secret", metadata: { name, namespace }, type, data: from.data } as KubeObject;
-  await removeOfOtherType(name, type, context);
   await applyManifest(kubernetes.Secret, copy, context);
-}
-
-/** Removes a copy that cannot become one of another type: the API server lets nobody change the type of a Secret. */
-async function removeOfOtherType(name: string, type: string, { caches, kube, signal }: TaskContext): Promise<void> {
-  const copy = caches.of(kubernetes.Secret, ours).get(`${namespace}/${name}`);
-  if (copy === undefined || (copy.type ?? "Opaque") === type) return;
-  const { uid } = copy.metadata;
-  try {
-    await kube.delete(kubernetes.Secret, { name, namespace }, { ...defined({ uid }), signal });
-  } catch (error) {
-    // The watch has not reported yet that it is gone, and that there is another one.
-    if (!isNotFound(error) && !isConflict(error)) throw error;
-  }
 }
