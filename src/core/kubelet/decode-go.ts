@@ -50,11 +50,8 @@ interface Findings {
 
 /** Problems of a list or a map that are reported one by one. */
 export const mostOfList = 100;
-/** Problems of a list or a map that are counted: what is behind them is not looked at, since it is refused anyway. */
-export const mostCounted = 10_000;
 /** What is said of the others. Their number is part of it: one more of them is news. */
-export const moreProblems = (count: number): string =>
-  `has ${count + mostOfList < mostCounted ? String(count) : `at least ${mostCounted - mostOfList}`} more problems like these`;
+export const moreProblems = (count: number): string => `has ${count} more problems like these`;
 /** Keys of maps are any text, and each problem below one repeats it. */
 const longestStep = 253;
 
@@ -103,18 +100,12 @@ function decodeOther(value: unknown, type: GoType, found: Findings): unknown {
   if (value === null || value === undefined) return undefined;
   if ("list" in type)
     return Array.isArray(value)
-      ? decodeEach(() => mapItems(value, (item, i) => decodeItem(item, type.list, i, found), isFull(found)), found)
+      ? decodeEach(() => mapItems(value, (item, i) => decodeItem(item, type.list, i, found)), found)
       : refuse(value, "a list", found);
   if (!isObject(value)) return refuse(value, "an object", found);
   if ("struct" in type) return decodeStruct(value, type, found);
-  return decodeEach(
-    () => mapValues(value, (item, key) => decodeItem(item, type.map, key, found), isFull(found)),
-    found,
-  );
+  return decodeEach(() => mapValues(value, (item, key) => decodeItem(item, type.map, key, found)), found);
 }
-
-/** Whether the list or map at work has as many problems as are counted. */
-const isFull = (found: Findings) => (): boolean => found.listed !== undefined && found.listed >= mostCounted;
 
 /** Decodes the items of a list or a map, and says how many problems there are that are not reported one by one. */
 function decodeEach(decode: () => unknown, found: Findings): unknown {
@@ -148,20 +139,12 @@ function isOnlyCounted(found: Findings): boolean {
 function decodeItem(item: unknown, type: GoType, at: string | number, found: Findings): unknown {
   // None of these is said to have a problem, so that nothing needs to know their place.
   if (isPlain(item, type)) return item;
-  if (typeof type !== "string" && "struct" in type && isEmptyObject(item)) return emptyStruct;
   if (item === undefined || (item === null && type !== "duration")) return zeroItemOf(type);
   if (found.listed !== undefined && found.listed >= mostOfList) {
     if (typeof type === "string") return readScalar(item, plainOf(type)) ?? refuse(item, "", found);
     if (typeof item !== "object") return refuse(item, "", found);
   }
   return decodeAt(item, type, at, found) ?? zeroItemOf(type);
-}
-
-/** A list may have hundreds of thousands of these. */
-function isEmptyObject(item: unknown): boolean {
-  if (!isObject(item)) return false;
-  for (const name in item) if (Object.hasOwn(item, name)) return false;
-  return true;
 }
 
 /** Decodes a value one step below the place of the findings. */
@@ -293,7 +276,6 @@ function readScalar(value: unknown, type: ScalarType): unknown {
     case "timeOrDuration":
       return typeof value === "number" && Number.isSafeInteger(value) ? value : decodeDuration(value);
     case "quantity": {
-      if (typeof value === "number" && isWhole(value, "int64")) return String(value);
       const text = typeof value === "number" ? String(value) : value;
       return typeof text === "string" && isQuantity(text.trim()) ? text.trim() : undefined;
     }

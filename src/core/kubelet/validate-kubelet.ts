@@ -1,7 +1,7 @@
 import { isZeroQuantity } from "../../api/schema/quantities.ts";
 import { parseUrl } from "../../ignition/parse-url.ts";
 import { parseImageReference } from "../images/image-reference.ts";
-import { type Decoded, type FieldProblem, decodeGo, moreProblems, mostCounted, mostOfList } from "./decode-go.ts";
+import { type Decoded, type FieldProblem, decodeGo, moreProblems, mostOfList } from "./decode-go.ts";
 import { millisecond, second } from "./go-duration.ts";
 import { kubeletConfiguration } from "./kubelet-fields.ts";
 import { keysOf } from "./map-items.ts";
@@ -57,9 +57,6 @@ interface ListProblems {
 }
 const noProblems = (): ListProblems => ({ first: [], count: 0 });
 
-/** Whether as many problems were found as are counted: the list is refused anyway. */
-const isEnough = ({ count }: ListProblems): boolean => count >= mostCounted;
-
 /** Counts a problem, and says whether it is one of those that get words. */
 function isSaid(found: ListProblems): boolean {
   found.count += 1;
@@ -93,9 +90,8 @@ const when = (is: boolean, path: string, reason: string): readonly FieldProblem[
 
 function gateProblems(gates: Readonly<Record<string, boolean>>): readonly FieldProblem[] {
   const found = noProblems();
-  for (const name of keysOf(gates)) {
-    const wrong = gateProblem(name, gates[name] ?? false);
-    if (isEnough(found)) break;
+  for (const [name, isOn] of Object.entries(gates)) {
+    const wrong = gateProblem(name, isOn);
     if (wrong === undefined || !isSaid(found)) continue;
     const reason =
       wrong === "unknown"
@@ -230,7 +226,7 @@ interface Taint {
 const taints: Rule = (settings) => {
   const found = noProblems();
   const list = settings.list<Taint>("registerWithTaints") ?? [];
-  for (let i = 0; i < list.length && !isEnough(found); i += 1) findInTaint(list[i] ?? {}, i, found);
+  for (let i = 0; i < list.length; i += 1) findInTaint(list[i] ?? {}, i, found);
   return reported(found);
 };
 
@@ -327,7 +323,6 @@ const enforced: Rule = (settings) => {
   const seen = new Set<string>();
   const hasQos = settings.flag("cgroupsPerQOS", true);
   for (const name of all) {
-    if (isEnough(found)) break;
     const isKnown = Object.hasOwn(enforcements, name);
     // A name that no kubelet knows has one problem, also where it stands twice.
     if (!isKnown && found.count > mostOfList) {
@@ -367,7 +362,7 @@ const pullCredentials: Rule = (settings) => {
     return [...known, problem(listPath, `needs ${policyPath}: NeverVerifyAllowlistedImages`)];
   const found = noProblems();
   for (const { path, reason } of known) note(found, true, path, reason);
-  for (let i = 0; i < list.length && !isEnough(found); i += 1)
+  for (let i = 0; i < list.length; i += 1)
     if (!isImagePattern(list[i] ?? "") && isSaid(found))
       found.first.push(
         problem(`${listPath}[${i}]`, "must be the name of an image without tag and digest, or end with /*"),
@@ -436,10 +431,9 @@ const reservations: Rule = (settings) => {
   const list = settings.list<Reservation>("reservedMemory") ?? [];
   const found = noProblems();
   const isReserved = repeatedReservations(list);
-  for (let i = 0; i < list.length && !isEnough(found); i += 1) {
+  for (let i = 0; i < list.length; i += 1) {
     const { numaNode = 0, limits = {} } = list[i] ?? {};
     for (const resource of keysOf(limits)) {
-      if (isEnough(found)) break;
       const isTwice = isReserved(numaNode, resource);
       const isKnown = resource === "memory" || resource.startsWith("hugepages-");
       const isZero = isZeroQuantity(limits[resource] ?? "");
@@ -464,11 +458,7 @@ function repeatedReservations(list: readonly Reservation[]): (node: number, reso
   for (let i = 0; i < nodes.length; i += 1) nodes[i] = list[i]?.numaNode ?? 0;
   nodes.sort();
   const seen = new Map<number, Set<string>>();
-  for (let i = 1; i < nodes.length; i += 1) {
-    const node = nodes[i] ?? 0;
-    // The third and later ones of a node are behind each other.
-    if (node === nodes[i - 1] && node !== nodes[i - 2]) seen.set(node, new Set());
-  }
+  for (let i = 1; i < nodes.length; i += 1) if (nodes[i] === nodes[i - 1]) seen.set(nodes[i] ?? 0, new Set());
   return (node, resource) => {
     const resources = seen.get(node);
     if (resources === undefined) return false;
@@ -490,7 +480,7 @@ const logging: Rule = (settings) => {
   note(found, !["text", "json"].includes(format), "logging.format", "must be text or json");
   note(found, format === "json" && !settings.isOn("LoggingBetaOptions"), "logging.format", needs("LoggingBetaOptions"));
   note(found, levels.length > 0 && format !== "text", "logging.vmodule", "needs logging.format: text");
-  for (let i = 0; i < levels.length && !isEnough(found); i += 1) findInLevel(levels[i] ?? {}, i, found);
+  for (let i = 0; i < levels.length; i += 1) findInLevel(levels[i] ?? {}, i, found);
   for (const kind of settings.isOn("LoggingAlphaOptions") ? [] : ["text", "json"]) {
     const path = `logging.options.${kind}`;
     const hasSize = !isZeroQuantity(settings.text(`${path}.infoBufferSize`, "0"));
