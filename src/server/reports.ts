@@ -6,6 +6,7 @@ import type { JournalEntryOf } from "../api/books/report-table.ts";
 import { defined } from "../api/schema/defined.ts";
 import { serverUpLine } from "../core/operator/bootstrap-journal.ts";
 import type { Happening } from "../kube/report.ts";
+import type { RequestOutcome } from "./answer-request.ts";
 
 /** The reporting process: its life is a chapter of a cluster's book, while all programs of a bootstrap share one. */
 export interface ReportingServer {
@@ -65,21 +66,10 @@ const inServed = ({ chapter, run }: ReportingServer, pool: string) => {
 };
 
 /** An answer with a configuration. */
-export interface ServedAnswer {
-  readonly requester: string;
-  readonly pool: string;
-  readonly config: string;
-  /** Of the Ignition that it is written for. */
-  readonly version: string;
-  readonly sizeBytes: number;
-  readonly durationMs: number;
-  /** How the requester was known. */
-  readonly by: string;
-  /** Empty: its token names no machine. */
-  readonly node: string;
-  /** Version of the Ignition that asked, as it says. */
-  readonly ignition?: string | undefined;
-}
+type ServedAnswer = Pick<
+  RequestOutcome,
+  "requester" | "pool" | "config" | "version" | "sizeBytes" | "durationMs" | "by" | "node" | "ignition"
+>;
 
 const dataOf = ({
   requester,

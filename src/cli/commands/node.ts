@@ -2,7 +2,7 @@ import { resolve } from "node:path";
 import { kubernetes } from "../../api/foreign/kubernetes.ts";
 import { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import { NodeBinding, maxMachineAddresses } from "../../api/kinds/node-binding.ts";
-import { timestampOf } from "../../api/schema/object.ts";
+import { releasedSpec } from "../../core/join/join-changes.ts";
 import { isNodeName } from "../../core/join/judge-csr.ts";
 import { poolOfNode } from "../../core/pool/pool-of-node.ts";
 import type { KubeClient } from "../../kube/kube-client.ts";
@@ -144,9 +144,6 @@ async function release(
   return exitCodes.failed;
 }
 
-/** kube-controller-manager signs certificates of kubelets for a year, unless it is told otherwise. */
-const longestCertificateMs = 366 * 86_400_000;
-
 /**
  * Records the release of a node that the suite did not admit: the machine's certificates are not known, and another approver than
  * the suite's may renew them.
@@ -159,27 +156,14 @@ async function releaseUnbound(name: string, isDeleted: boolean, { kube, now }: N
   if (node === undefined && !isDeleted) return false;
   const pools = (await kube.list(MachineConfigPool)).items;
   const member = node === undefined ? undefined : poolOfNode(node, pools);
-  const end = timestampOf(now() + longestCertificateMs);
   await kube.create<NodeBinding>(NodeBinding, {
     apiVersion: NodeBinding.apiVersion,
     kind: NodeBinding.kind,
     metadata: { name },
-    spec: {
-      pool: member?.verdict === "member" ? member.pool : unknownPool,
-      publicKey: noKey,
-      expiresAt: end,
-      formerExpiresAt: end,
-      exclusive: true,
-      revoked: true,
-    },
+    spec: releasedSpec(member?.verdict === "member" ? member.pool : undefined, now()),
   });
   return true;
 }
-
-/** Of a machine that was in no pool: it may have been one of the control plane. */
-const unknownPool = "unknown";
-/** Of a machine whose key is not known: no key has this digest. */
-const noKey = "0".repeat(64);
 
 async function address(
   parts: NodeParts,

@@ -33,6 +33,29 @@ export const absentFields = {
 /** kube-controller-manager --cluster-signing-duration: what a request that names no duration gets at most. */
 const longestSeconds = 366 * 86_400;
 
+/** Of a machine that was in no pool: it may have been one of the control plane. */
+const unknownPool = "unknown";
+/** Of a machine whose key is not known: no key has this digest. */
+const noKey = "0".repeat(64);
+
+/**
+ * The spec of a binding that records the release of a node which the suite did not admit: the certificates of its machine are not
+ * known, and another approver may renew them.
+ *
+ * @param pool of the node; `undefined`: it is in none, or gone.
+ */
+export function releasedSpec(pool: string | undefined, now: number): NodeBinding["spec"] {
+  const end = timestampOf(now + 1000 * longestSeconds);
+  return {
+    pool: pool ?? unknownPool,
+    publicKey: noKey,
+    expiresAt: end,
+    formerExpiresAt: end,
+    exclusive: true,
+    revoked: true,
+  };
+}
+
 /** The spec of a binding once the name belongs to the key of a request. */
 export function boundSpec(
   request: CertificateSigningRequest,

@@ -67,12 +67,12 @@ export function refusedCertificates(
   const own = new Set(bindings.flatMap(ownOf));
   const kept = Object.entries(before).filter(([key]) => isCertificate.test(key));
   const former = new Map([...kept, ...bindings.flatMap(formerIn)].filter(([key]) => !own.has(key)));
-  const bounded = bindings.filter((binding) => holderOnlyIn(binding, now).length > 0);
+  const bounded = new Map(bindings.flatMap((binding) => holderOnlyIn(binding, now)));
   // These are refused by the entry of the name as well, until its binding is deleted.
-  const again = new Set(bounded.flatMap(formerIn).map(([key]) => key));
+  const again = new Set([...bounded.keys()].flatMap(formerIn).map(([key]) => key));
   const needed = [
     bindings.flatMap(releasedIn),
-    bounded.flatMap((binding) => holderOnlyIn(binding, now)),
+    [...bounded.values()],
     [...former].filter(([key]) => !again.has(key)),
   ].flatMap((some) => some.filter(isGood).toSorted(byEnd));
   const all = [...needed, ...[...former].filter((entry) => again.has(entry[0]) && isGood(entry)).toSorted(byEnd)];
@@ -85,7 +85,10 @@ export function refusedCertificates(
     entries[key] = value;
     count += 1;
   }
-  const ends = [...Object.values(entries).map(endOf), ...bounded.flatMap((binding) => firstEndsAt(binding, now))];
+  const ends = [
+    ...Object.values(entries).map(endOf),
+    ...[...bounded.keys()].flatMap((binding) => firstEndsAt(binding, now)),
+  ];
   return {
     entries,
     until: ends.length === 0 ? undefined : ends.reduce((a, b) => Math.min(a, b)),
@@ -100,15 +103,14 @@ const endOf = (value: string): number => Date.parse(value.split(" ", 1)[0] ?? ""
  * Of a name that another machine had: the certificates of the one that has it now. Until the first of those is recorded, no
  * certificate counts; where that was missed, none is refused, since nothing tells which one is right.
  */
-function holderOnlyIn({ metadata, spec }: NodeBinding, now: number): readonly Entry[] {
-  const { certificates = [], formerCertificates = [], formerExpiresAt, exclusive, revoked } = spec;
+function holderOnlyIn(binding: NodeBinding, now: number): readonly (readonly [NodeBinding, Entry])[] {
+  const { formerExpiresAt, exclusive, revoked } = binding.spec;
   if (exclusive !== true || formerExpiresAt === undefined || revoked === true) return [];
   if (Date.parse(formerExpiresAt) <= now) return [];
-  const former = new Set(formerCertificates.map(({ sha256 }) => sha256));
-  const own = certificates.filter((sha256) => !former.has(sha256));
-  if (own.length === 0 && firstEndsAt({ metadata, spec } as NodeBinding, now).length === 0) return [];
+  const own = ownOf(binding);
+  if (own.length === 0 && firstEndsAt(binding, now).length === 0) return [];
   const value = [formerExpiresAt, ...own.map((sha256) => sha256.slice(0, certificateDigits))].join(" ");
-  return [[`${holderOnlyPrefix}${metadata.name}`, value]];
+  return [[binding, [`${holderOnlyPrefix}${binding.metadata.name}`, value]]];
 }
 
 /** Until when the first certificate of a machine that joined is waited for; none: that is over. */

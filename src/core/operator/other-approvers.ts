@@ -16,5 +16,5 @@ export function otherApproverText({ isAllowed, reason }: RenewalsAnswer): string
   if (!isAllowed) return undefined;
   const [, name] = /ClusterRoleBinding "([^"]{1,253})"/.exec(reason) ?? [];
   const by = name === undefined ? "RBAC" : `the ClusterRoleBinding ${name}`;
-  return `kube-controller-manager renews the certificates of all nodes, because ${by} lets all nodes renew theirs: a former machine of a name renews its own as long as no certificate of it is recorded. Nothing is wrong with that by itself; docs/joining.md (Other approvers) says how the suite alone approves renewals`;
+  return `kube-controller-manager renews the certificates of all nodes, because ${by} lets all nodes renew theirs: a former machine of a name renews its own until its name is released, or another machine of the suite takes it. Nothing is wrong with that by itself; docs/joining.md (Other approvers) says how the suite alone approves renewals`;
 }

@@ -128,7 +128,7 @@ const policy = "former-machines-of-nodes";
  */
 export function refusedRequests(
   name: string,
-  { pool, revoked, expiresAt, formerExpiresAt, formerCertificates = [] }: NodeBinding["spec"],
+  { pool, revoked, exclusive, expiresAt, formerExpiresAt, formerCertificates = [] }: NodeBinding["spec"],
   now: number,
 ): { readonly lines: readonly string[]; readonly todo: readonly string[] } {
   const isGood = (end: string | undefined): end is string => end !== undefined && Date.parse(end) > now;
@@ -145,6 +145,15 @@ export function refusedRequests(
   if (!isGood(formerExpiresAt)) return { lines: [], todo: [] };
   const refused = formerCertificates.filter((one) => isGood(one.expiresAt));
   const open = `another machine had the name before: requests of the Node need a listed certificate until ${formerExpiresAt}`;
+  if (exclusive === true)
+    return {
+      lines: [
+        open,
+        `the API server refuses those that are sent with any other certificate (policy ${policy})`,
+        `if the right machine is refused: kubectl patch nodebinding ${name} --type merge -p '{"spec":{"exclusive":null}}'`,
+      ],
+      todo: [],
+    };
   const remedy =
     refused.length === 0
       ? [

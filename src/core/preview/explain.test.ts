@@ -432,6 +432,9 @@ describe("what a node says of itself", () => {
       "sent with a recorded certificate of that machine (1; policy former-machines-of-nodes)",
     );
     expect(textWith(former)).toContain("kubectl edit nodebinding x");
+    const taken = textWith({ ...former, exclusive: true });
+    expect(taken).toContain("the API server refuses those that are sent with any other certificate");
+    expect(taken).toContain("kubectl patch nodebinding x");
     // Nothing is recorded of the former machine: nothing of it is refused, and that is not kept quiet.
     expect(textWith({ formerExpiresAt: later })).toContain("the API server refuses none of its requests");
     expect(textWith({ ...former, formerExpiresAt: "2000-01-01T00:00:00Z" })).not.toContain("Requests for");
