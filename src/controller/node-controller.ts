@@ -182,8 +182,8 @@ function watchesOfMachines(memory: NodeMemory): readonly [Watch, ...Watch[]] {
           after === undefined ||
           !equalValues(before.spec.nodeSelector, after.spec.nodeSelector);
         if (isMoved) memory.markAll(concerned);
-        // The controllers' own writes concern no pool.
-        return isMoved || !asksTheSame(before, after) ? concerned : [];
+        // The controllers' own writes concern no pool, unless nothing was heard of one.
+        return isMoved || !asksTheSame(before, after) || memory.reports.unanswered.has(key) ? concerned : [];
       },
     }),
     watching({

@@ -1,4 +1,5 @@
 import type { Node } from "../api/foreign/kubernetes.ts";
+import { isNewerVersion } from "../kube/own-writes.ts";
 
 /** A patch of a node. */
 export interface NodePatch {
@@ -45,8 +46,8 @@ export class PatchedNodes {
     const isOlder =
       isSame &&
       (entry.result === undefined
-        ? !isNewer(cached.metadata.resourceVersion, entry.base)
-        : isNewer(entry.result, cached.metadata.resourceVersion));
+        ? !isNewerVersion(cached.metadata.resourceVersion, entry.base)
+        : isNewerVersion(entry.result, cached.metadata.resourceVersion));
     if (isOlder) return entry.assumed;
     if (isSame && entry.result === undefined && entry.patch.isIn(cached)) this.#arrived.add(entry.patch);
     this.#entries.delete(name);
@@ -107,10 +108,4 @@ export class PatchedNodes {
     this.#told.add(patch);
     patch.onWritten();
   }
-}
-
-/** Versions are decimal numbers that grow (Kubernetes KEP-5504); of others only equality is defined. */
-function isNewer(a: string | undefined, b: string | undefined): boolean {
-  if (a === undefined || b === undefined || a === b) return false;
-  return /^\d+$/.test(a) && /^\d+$/.test(b) ? BigInt(a) > BigInt(b) : true;
 }

@@ -15,6 +15,7 @@ import { type CanaryFacts, canaryFacts } from "../core/pool/rollout-holds.ts";
 import { equalValues } from "../ignition/canonical.ts";
 import type { Context } from "../kube/controller.ts";
 import { type Decided, updateByDecision } from "../kube/kube-client.ts";
+import { isRefusal } from "../kube/kube-error.ts";
 import { type BucketLimits, SourceBuckets } from "../ports/source-buckets.ts";
 import type { Happening, Report } from "../kube/report.ts";
 import {
@@ -49,11 +50,8 @@ export const lineSource = (node: string, target: string): string => `${node} ${t
 export class ReportMemory {
   /** Pool → how far its machines that go first were. */
   readonly canary = new Map<string, string>();
-  /**
-   * Pool → what the last change of its status made of it, until the watch shows another state than the one at that time;
-   * `undefined`: it is not known whether the change was taken.
-   */
-  readonly written = new Map<string, { readonly over: string; readonly object: MachineConfigPool | undefined }>();
+  /** Pools whose status was changed without an answer: the change may still arrive, and is looked at then. */
+  readonly unanswered = new Set<string>();
   /** Pool → the chapters that are open in its book; absent until its book was read. */
   readonly open = new Map<string, readonly OpenChapter[]>();
   /** Node → the pools that select it. */
@@ -67,7 +65,7 @@ export class ReportMemory {
 
   forget(pool: string): void {
     this.open.delete(pool);
-    this.written.delete(pool);
+    this.unanswered.delete(pool);
   }
 }
 
@@ -139,11 +137,6 @@ export async function writePoolStatus(facts: PoolFacts, memory: ReportMemory, co
   const { name } = pool.metadata;
   const because = (of: MachineConfigPool) =>
     causeOf(changedSources(of, (config) => caches.of(MachineConfig).get(config)));
-  const over = pool.metadata.resourceVersion ?? "";
-  const last = memory.written.get(name);
-  // A watch may be late: compared with a state before its own change, a status that goes back would not be written.
-  const known = last?.over === over ? last.object : pool;
-  memory.written.set(name, { over, object: undefined });
   const written = await updateByDecision(
     kube,
     MachineConfigPool,
@@ -162,10 +155,14 @@ export async function writePoolStatus(facts: PoolFacts, memory: ReportMemory, co
       };
       return { decision: { news, latest }, write: { status } };
     },
-    { subresource: "status", owner: fieldManagers.node, ...(known === undefined ? {} : { cached: known }), signal },
-  );
-  memory.written.set(name, { over, object: written?.object });
+    { subresource: "status", owner: fieldManagers.node, cached: pool, signal },
+  ).catch((error: unknown) => {
+    if (!isRefusal(error)) memory.unanswered.add(name);
+    throw error;
+  });
   if (written === undefined) return;
+  // A change that names an older version is refused from now on.
+  if (written.isWritten) memory.unanswered.delete(name);
   const { news, latest } = written.decision;
   if (latest !== undefined)
     for (const line of await boundaries(latest, news.turns, because, memory, context)) report(poolTurned(name, line));

@@ -13,6 +13,7 @@ import type { Condition } from "../api/schema/object.ts";
 import { own } from "../api/schema/own.ts";
 import { equalValues } from "../ignition/canonical.ts";
 import { type KubeClient, updateObject } from "../kube/kube-client.ts";
+import { isNewerVersion } from "../kube/own-writes.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Logger } from "../ports/logger.ts";
 import type { RefusedTarget } from "../core/machine/machine-record.ts";
@@ -147,7 +148,7 @@ function annotator(kube: KubeClient, nodeName: string): Pick<NodeReporter, "begi
   /** `version` is missing while it is unknown whether the write arrived; `isOld`: a pass has begun since. */
   const written = new Map<
     string,
-    { readonly value: string | undefined; readonly version?: number; readonly isOld?: boolean }
+    { readonly value: string | undefined; readonly version?: string | undefined; readonly isOld?: boolean }
   >();
   return {
     begin({ metadata }) {
@@ -155,7 +156,7 @@ function annotator(kube: KubeClient, nodeName: string): Pick<NodeReporter, "begi
         const isSeen =
           version === undefined
             ? own(metadata.annotations, key) === value || isOld === true
-            : Number(metadata.resourceVersion) >= version;
+            : !isNewerVersion(version, metadata.resourceVersion);
         if (isSeen) written.delete(key);
         // This pass writes it again, or it is forgotten: somebody else may write the same.
         else if (version === undefined) written.set(key, { value, isOld: true });
@@ -183,7 +184,7 @@ function annotator(kube: KubeClient, nodeName: string): Pick<NodeReporter, "begi
         { type: "merge", body: { metadata: { annotations: annotationsNow } } },
         { owner: fieldManagers.daemon },
       );
-      const version = Number(after.metadata.resourceVersion);
+      const version = after.metadata.resourceVersion;
       for (const [key, value] of changes) written.set(key, { value, version });
     },
   };

@@ -370,4 +370,73 @@ describe("an update by a decision", () => {
     expect(asked.length).toBeGreaterThanOrEqual(atLeast);
     expect(asked.length).toBeLessThanOrEqual(insists ? 125 : 1);
   });
+
+  /** A server with one object, at whose answers a watch may lag. */
+  function serverOf(data: Readonly<Record<string, string>>) {
+    const at = (version: number, has: Readonly<Record<string, string>>) => object(String(version), has) as ConfigMap;
+    let present = at(1, data);
+    const [shown, requests]: [ConfigMap[], string[]] = [[present], []];
+    const put = (next: Readonly<Record<string, string>>) => {
+      present = at(1 + shown.length, { ...present.data, ...next });
+      shown.push(present);
+    };
+    /** Fails once: before or after the write was carried out. */
+    let loses: "request" | "answer" | undefined;
+    const { kube, outcomeOf } = clientOf(({ method, body }) => {
+      requests.push(method);
+      if (method === "GET") return answer(200, present);
+      const lost = loses;
+      loses = undefined;
+      if (lost === "request") throw new Error("connection reset");
+      const sent = JSON.parse(typeof body === "string" ? body : "{}") as ConfigMap;
+      if (sent.metadata.resourceVersion !== present.metadata.resourceVersion)
+        return answer(409, { reason: "Conflict" });
+      put(sent.data ?? {});
+      if (lost === "answer") throw new Error("connection reset");
+      return answer(200, present);
+    });
+    /** Has the mark set to a value, by what the watch shows at that version. */
+    const set = async (mark: string, version: number, within?: AbortSignal) => {
+      const client = within === undefined ? kube : kube.within(within);
+      return await outcomeOf(
+        updateByDecision(
+          client,
+          kubernetes.ConfigMap,
+          key,
+          (has: ConfigMap) => ({ decision: 0, ...(has.data?.["mark"] === mark ? {} : { write: { data: { mark } } }) }),
+          { cached: shown[version - 1] as ConfigMap },
+        ),
+      );
+    };
+    return { set, put, requests, lose: (what: typeof loses) => (loses = what), mark: () => present.data?.["mark"] };
+  }
+
+  test("that takes back an earlier one is written while the watch shows a state before that, or between the two [kube-client-4]", async () => {
+    for (const version of [1, 2]) {
+      const { set, put, requests, mark } = serverOf({ mark: "off" });
+      // Somebody else writes something else in between: version 2.
+      put({ other: "touched" });
+      await set("on", 1, new AbortController().signal);
+      expect(mark()).toBe("on");
+      await set("off", version);
+      expect(mark()).toBe("off");
+      // Once the watch has caught up, nothing is read.
+      const before = requests.length;
+      await set("off", 4);
+      expect(requests.slice(before)).toEqual([]);
+    }
+  });
+
+  test.for(["request", "answer"] as const)(
+    "after one whose %s was lost starts from the present state [kube-client-5]",
+    async (what) => {
+      const { set, lose, requests, mark } = serverOf({ mark: "off" });
+      lose(what);
+      expect(await set("on", 1)).toMatchObject({ error: { code: "MCO_KUBE_REQUEST_FAILED" } });
+      expect(requests.splice(0)).toEqual(["PATCH"]);
+      await set("off", 1);
+      expect(mark()).toBe("off");
+      expect(requests).toEqual(what === "request" ? ["GET"] : ["GET", "PATCH"]);
+    },
+  );
 });

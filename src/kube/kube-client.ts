@@ -16,6 +16,7 @@ import {
   retryAfterMs,
   unlessNotFound,
 } from "./kube-error.ts";
+import { OwnWrites } from "./own-writes.ts";
 import type { Patch } from "./patch.ts";
 
 export interface ObjectKey {
@@ -360,6 +361,17 @@ class KubeWire {
 
 const dryRun = (options: RequestOptions | undefined) => (options?.dryRun === true ? "All" : undefined);
 
+/** What the updates by each client led to; clients within a signal share it. */
+const ownWrites = new WeakMap<KubeClient, OwnWrites>();
+
+function ownWritesOf(kube: KubeClient): OwnWrites {
+  const known = ownWrites.get(kube);
+  if (known !== undefined) return known;
+  const writes = new OwnWrites();
+  ownWrites.set(kube, writes);
+  return writes;
+}
+
 /** The typed verbs. Requests that name no signal carry the client's own, if it has one. */
 class HttpKubeClient implements KubeClient {
   readonly #wire: KubeWire;
@@ -557,7 +569,9 @@ class HttpKubeClient implements KubeClient {
   }
 
   within(signal: AbortSignal): KubeClient {
-    return new HttpKubeClient(this.#wire, signal);
+    const client = new HttpKubeClient(this.#wire, signal);
+    ownWrites.set(client, ownWritesOf(this));
+    return client;
   }
 
   /** The response is assumed to have the requested type. */
@@ -602,6 +616,7 @@ export interface UpdateOptions<T> {
   readonly subresource?: "status";
   readonly owner?: string;
   readonly signal?: AbortSignal;
+  /** The object as a watch shows it. It is read instead where the client's own last update of it is newer, or unknown. */
   readonly cached?: T;
   readonly attempts?: number;
   readonly byItem?: boolean;
@@ -640,7 +655,15 @@ export async function updateByDecision<T extends KubeObject, D>(
   decide: (object: T) => Decided<T, D>,
   options: UpdateOptions<T> = {},
 ): Promise<ObjectUpdate<T, D> | undefined> {
-  let object = options.cached ?? (await kube.get(resource, key, options));
+  const writes = ownWritesOf(kube);
+  const path = pathOf(resource, key);
+  const read = async () => {
+    const present = await kube.get(resource, key, options);
+    writes.see(path, present?.metadata.resourceVersion);
+    return present;
+  };
+  const { cached } = options;
+  let object = cached === undefined || writes.isBehind(path, cached.metadata.resourceVersion) ? await read() : cached;
   for (let attempt = 1; ; attempt += 1) {
     if (object === undefined) return undefined;
     const { write: changed, decision } = decide(object);
@@ -653,11 +676,15 @@ export async function updateByDecision<T extends KubeObject, D>(
       options.byItem === true
         ? { type: "json", operations: itemPatch(object, changed as Readonly<Record<string, unknown>>) }
         : { type: "merge", body };
+    writes.begin(path);
     try {
-      return { object: await patchOnce(kube, resource, key, { patch, changed }, options), decision, isWritten: true };
+      const written = await patchOnce(kube, resource, key, { patch, changed }, options);
+      writes.see(path, written.metadata.resourceVersion);
+      return { object: written, decision, isWritten: true };
     } catch (error) {
+      if (isRefusal(error)) writes.see(path, object.metadata.resourceVersion);
       if (!isConflict(error) || attempt >= (options.attempts ?? 8)) throw error;
-      object = await kube.get(resource, key, options);
+      object = await read();
     }
   }
 }
