@@ -309,6 +309,13 @@ describe("mco node", () => {
     expect(await node(kube, ["release", "k1"], { deleted: true })).toMatchObject({ code: 0 });
     expect((await kube.get(NodeBinding, { name: "k1" }))?.spec).toMatchObject({ ...released, pool: "unknown" });
     expect((await node(kube, ["release", "Not_a_name"], { deleted: true })).code).toBe(1);
+    const long = ["a", "b", "c", "d"].map((letter) => letter.repeat(62)).join(".");
+    expect(await node(kube, ["release", long], { deleted: true })).toMatchObject({
+      code: 1,
+      text: "",
+      complaints: expect.stringMatching(/more than 248 characters.*Other approvers/) as string,
+    });
+    expect(await kube.get(NodeBinding, { name: long })).toBeUndefined();
   });
 
   test.for([

@@ -1628,3 +1628,35 @@ describe("a machine with many certificates of one key", () => {
     expect((await harness.binding("w1"))?.metadata.resourceVersion).toBe(before);
   });
 });
+
+test("a request that is sent again by another configuration takes no certificate from the record of its machine [attack-joining-49]", async () => {
+  const harness = await joinHarness();
+  await harness.serve("worker");
+  const { request } = await newRequest("w1");
+  await harness.ask(bootstrapper("worker"), "first", { node: "w1", request });
+  const issued = await harness.until(
+    kubernetes.CertificateSigningRequest,
+    { name: "first" },
+    (object) => (object?.status?.certificate ?? "") !== "",
+  );
+  const { fingerprint256 } = new X509Certificate(Buffer.from(issued?.status?.certificate ?? "", "base64"));
+  const own = fingerprint256.replaceAll(":", "").toLowerCase();
+  await harness.until(NodeBinding, { name: "w1" }, (binding) => binding?.spec.certificates?.includes(own) === true);
+  // Requests can be read by every machine that joins. One configuration that nobody joined by is enough.
+  const credential = await harness.serve("worker");
+  const again = Array.from({ length: 8 }, (_, index) => `again-${index}`);
+  for (const name of again) await harness.ask(bootstrapper("worker"), name, { node: "w1", request, credential });
+  // Another machine comes after these in the queue.
+  await harness.serve("infra");
+  await harness.ask(bootstrapper("infra"), "other", { node: "w2" });
+  await harness.until(NodeBinding, { name: "w2" }, (binding) => binding?.spec.certificates !== undefined);
+  await harness.kube.create(kubernetes.Node, { apiVersion: "v1", kind: "Node", metadata: { name: "w1" } } as never);
+  await harness.until(NodeBinding, { name: "w1" }, (binding) => binding?.spec.nodeUID !== undefined);
+  // Requests are kept for an hour.
+  for (const name of ["first", ...again]) await harness.kube.delete(kubernetes.CertificateSigningRequest, { name });
+  harness.clock.skip(3_700_000);
+  const sentWith = { ...asNode("w1"), extra: { [credentialKey]: [`X509SHA256=${own}`] } };
+  await harness.ask(sentWith, "renewal", { node: "w1" });
+  await harness.until(NodeBinding, { name: "w1" }, (binding) => binding?.spec.certificates?.includes(own) === true);
+  expect((await harness.decided("renewal"))?.conditions?.[0]).toMatchObject({ reason: "NodeRenews" });
+});

@@ -14,6 +14,8 @@ export interface JoinMemory {
   readonly recorded: Map<string, string>;
   /** Requests that were approved by hand, and whose names were bound or were not free: a name that is freed later is free. */
   readonly byHand: Set<string>;
+  /** Requests whose names were bound, and that are about to be approved: the watch brings their approvals later. */
+  readonly granted: Set<string>;
   /** As listed last. */
   machines: { readonly at: number; readonly items: readonly Machine[] } | undefined;
   readonly budget: RequestBudget;
@@ -24,6 +26,7 @@ export const emptyMemory = (): JoinMemory => ({
   bound: new Map(),
   recorded: new Map(),
   byHand: new Set(),
+  granted: new Set(),
   machines: undefined,
   budget: new RequestBudget(),
 });
@@ -36,10 +39,8 @@ export const memoryOf = (request: string, { reported, recorded, byHand }: JoinMe
 });
 
 /** Forgets a request that is gone. */
-export function forgetRequest(request: string, { reported, recorded, byHand }: JoinMemory): void {
-  reported.delete(request);
-  recorded.delete(request);
-  byHand.delete(request);
+export function forgetRequest(request: string, { reported, recorded, byHand, granted }: JoinMemory): void {
+  for (const memory of [reported, recorded, byHand, granted]) memory.delete(request);
 }
 
 /**

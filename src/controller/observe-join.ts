@@ -27,6 +27,7 @@ import { mostNames } from "../core/join/kubelet-request.ts";
 import {
   type CertificateLines,
   certificateLines,
+  hasRoomForCertificate,
   holderOfRequest,
   isByHand,
   noLines,
@@ -62,15 +63,20 @@ export function readFacts(
   const binding = bindingOf(name, memory, { caches, clock });
   const node = name === "" ? undefined : caches.of(kubernetes.Node).get(name);
   const pools = caches.of(MachineConfigPool).list();
-  const known = binding === undefined ? undefined : bindingFacts(binding, node, now);
+  const { granted } = memory;
+  const requests =
+    binding === undefined || poolOfRequester(request) === undefined ? [] : requestsAbout(binding.metadata.name, caches);
+  const others = requests.filter(({ metadata }) => metadata.name !== request.metadata.name);
+  const lines = binding === undefined || requests.length === 0 ? noLines : certificateLines(binding, requests);
+  const known =
+    binding === undefined
+      ? undefined
+      : bindingFacts(binding, node, { now, hasRoom: hasRoomForCertificate(binding, others, { lines, granted }) });
   return {
     name,
     binding,
     nodeCreatedAt: node === undefined ? undefined : (node.metadata.creationTimestamp ?? ""),
-    lines:
-      binding === undefined || poolOfRequester(request) === undefined
-        ? noLines
-        : linesOfCertificates(binding, { caches }),
+    lines,
     csr: {
       namespace: joinNamespace,
       requester: { username: request.spec.username ?? "", groups: request.spec.groups ?? [] },
@@ -110,11 +116,16 @@ export const awaitsApprovalByHand = (
     .some((other) => isByHand(other) && !byHand.has(other.metadata.name));
 
 /** A released name is free, unless the machine of its key has registered by it again, in time to come back. */
-function bindingFacts({ spec }: NodeBinding, node: Node | undefined, now: number): NameBinding | undefined {
+function bindingFacts(
+  { spec }: NodeBinding,
+  node: Node | undefined,
+  { now, hasRoom }: { readonly now: number } & Pick<NameBinding, "hasRoom">,
+): NameBinding | undefined {
   const isGood = Date.parse(spec.expiresAt) > now;
   const isBack = node !== undefined && isGood && mayReturn(spec, now);
   if (spec.revoked === true || (spec.releasedAt !== undefined && !isBack)) return undefined;
-  return { pool: spec.pool, publicKey: spec.publicKey, isGood, addresses: spec.addresses ?? [] };
+  const { pool, publicKey, place, addresses = [] } = spec;
+  return { pool, publicKey, place, isGood, hasRoom, addresses };
 }
 
 function nodeFacts(node: Node, pools: readonly MachineConfigPool[]): NodeOfName {

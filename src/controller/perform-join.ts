@@ -142,13 +142,14 @@ async function spendPlace(
  */
 async function bindName(
   { request, facts }: JoinCase<"bindName">,
-  { bound }: JoinMemory,
+  { bound, granted }: JoinMemory,
   { kube, clock, signal }: Context,
 ): Promise<boolean> {
   const { name, binding } = facts;
   const spec = boundSpec(request, facts, clock.now());
   const metadata = { name, ...(binding === undefined ? {} : { resourceVersion: binding.metadata.resourceVersion }) };
   const object = { apiVersion: NodeBinding.apiVersion, kind: NodeBinding.kind, metadata, spec } as NodeBinding;
+  granted.add(request.metadata.name);
   try {
     const written =
       binding === undefined
@@ -164,6 +165,7 @@ async function bindName(
   } catch (error) {
     if (!isConflict(error) && !isAlreadyExists(error) && !isNotFound(error)) throw error;
     bound.delete(name);
+    granted.delete(request.metadata.name);
     return false;
   }
 }

@@ -414,7 +414,7 @@ describe("an update by a decision", () => {
   test("that takes back an earlier one is written while the watch shows a state before that, or between the two [kube-client-4]", async () => {
     for (const version of [1, 2]) {
       const { set, put, requests, mark } = serverOf({ mark: "off" });
-      // Somebody else writes something else in between: version 2.
+      // Another writer changes another field in between: version 2.
       put({ other: "touched" });
       await set("on", 1, new AbortController().signal);
       expect(mark()).toBe("on");

@@ -361,7 +361,7 @@ class KubeWire {
 
 const dryRun = (options: RequestOptions | undefined) => (options?.dryRun === true ? "All" : undefined);
 
-/** What the updates by each client led to; clients within a signal share it. */
+/** The memory of updates by each client; clients within a signal share it. */
 const ownWrites = new WeakMap<KubeClient, OwnWrites>();
 
 function ownWritesOf(kube: KubeClient): OwnWrites {

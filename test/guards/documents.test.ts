@@ -42,7 +42,7 @@ function wordsOf(line: string): readonly string[] {
 /** The program answers it before any command. */
 const help: Command = { kind: "people", summary: "", usage: [], load: () => Promise.reject(new Error("no module")) };
 
-/** What is wrong with a command line of a document; `undefined`: the program takes it. */
+/** Why the program does not take a command line of a document; `undefined`: it does. */
 function whyRefused(line: string): string | undefined {
   const [name = "", ...words] = wordsOf(line);
   const command: Command | undefined = name === "help" ? help : commands[name];

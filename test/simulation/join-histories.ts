@@ -504,6 +504,29 @@ const operations = {
     );
   },
 
+  /** The liar sends the request of a machine that has joined again and again; an hour later that machine renews. */
+  async flood(run: Run, operation: Operation) {
+    const liar = run.machine(3);
+    const all = [...run.requests.values()].filter(
+      ({ kind, isHonest, status }) => kind === "join" && isHonest && status === "approved",
+    );
+    if (liar.config === undefined || run.isOver(liar.config) || all.length === 0) return;
+    const original = pick(all, operation.a);
+    const machine = run.machines.find(({ id }) => id === original.machine);
+    const certificate = machine?.certificates.find(({ key }) => key === original.key);
+    if (machine === undefined || certificate === undefined) return;
+    const { pool, credential } = liar.config;
+    const as = withCredential(bootstrapper(pool), credential);
+    for (let times = 0; times < 9; times += 1) {
+      await run.send({ ...original, isHonest: false, pool, credential }, { as, seconds: 86_400, prefix: "f-" });
+      if ((operation.b & 3) === 0) await run.untilQuiet();
+    }
+    await run.untilQuiet();
+    await run.harness.pass(70 * minuteMs);
+    await cleanRequests(run);
+    await operations.renew(run, { ...operation, chosen: { machine, certificate } });
+  },
+
   async register(run: Run, { a, b }: Operation) {
     const machine = run.joinedMachine(a);
     const certificate = run.certificateOf(machine, b);
@@ -918,6 +941,14 @@ async function forgetName(run: Run, name: string): Promise<void> {
   run.note(`kubectl delete nodebinding ${name}`);
 }
 
+/** kube-controller-manager removes requests that were decided, an hour later. */
+async function cleanRequests(run: Run): Promise<void> {
+  for (const { id, status } of run.requests.values())
+    if (status !== "open")
+      await run.harness.kube.delete(kubernetes.CertificateSigningRequest, { name: id }).catch(ignoreRefusal);
+  run.note("the requests of the hour before are removed");
+}
+
 const ignoreRefusal = (error: unknown) => {
   if (!(error instanceof McoError)) throw error;
 };
@@ -928,6 +959,7 @@ const weights: Readonly<Record<keyof typeof operations, number>> = {
   serve: 10,
   ask: 14,
   copy: 6,
+  flood: 3,
   register: 8,
   ready: 3,
   lie: 9,

@@ -4,6 +4,7 @@ import { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import { NodeBinding, maxMachineAddresses } from "../../api/kinds/node-binding.ts";
 import { releasedSpec } from "../../core/join/join-changes.ts";
 import { isNodeName } from "../../core/join/judge-csr.ts";
+import { longestNodeName } from "../../core/join/refused-certificates.ts";
 import { poolOfNode } from "../../core/pool/pool-of-node.ts";
 import type { KubeClient } from "../../kube/kube-client.ts";
 import { readArguments, readHosts, usageError } from "../arguments.ts";
@@ -128,16 +129,23 @@ async function release(
   { names, isDeleted, json }: NodeRequest & { readonly verb: "release" },
 ): Promise<number> {
   const unknown: string[] = [];
+  // The list of what the API server refuses has no place for them.
+  const long: string[] = [];
   for (const name of names) {
     const isBound = (await parts.kube.get(NodeBinding, { name })) !== undefined;
     // Its record stays, so that the certificate of the former machine is not renewed.
     if (isBound) await parts.kube.patch(NodeBinding, { name }, { type: "merge", body: { spec: { revoked: true } } });
+    else if (isNodeName(name) && name.length > longestNodeName) long.push(name);
     else if (!(await releaseUnbound(name, isDeleted, parts))) unknown.push(name);
   }
-  const released = names.filter((name) => !unknown.includes(name));
-  if (json) print(parts, "ReleasedNodes", { released, unknown });
+  const released = names.filter((name) => ![...unknown, ...long].includes(name));
+  if (json) print(parts, "ReleasedNodes", { released, unknown: [...unknown, ...long] });
   else for (const name of released) parts.io.out(`the name ${name} is free\n`);
-  if (unknown.length === 0) return exitCodes.ok;
+  for (const name of long)
+    parts.io.err(
+      `mco node: "${name}" has more than ${longestNodeName} characters: the API server cannot be told to refuse certificates for it; delete the binding by which kube-controller-manager renews them (docs/joining.md, Other approvers), or wait until they end\n`,
+    );
+  if (unknown.length === 0) return long.length === 0 ? exitCodes.ok : exitCodes.failed;
   parts.io.err(
     `mco node: ${unknown.map((name) => `"${name}"`).join(", ")}: neither a name that is bound nor one of a Node; if the Node was deleted already, add --deleted\n`,
   );

@@ -112,7 +112,7 @@ const bindingOf = (spec: Partial<NodeBinding["spec"]> = {}): NodeBinding =>
     metadata: { name: "w", uid: "u", creationTimestamp: before },
     spec: { pool: "worker", publicKey: key, expiresAt: after, ...spec },
   }) as NodeBinding;
-const known: NameBinding = { pool: "worker", publicKey: key, isGood: true, addresses: [] };
+const known: NameBinding = { pool: "worker", publicKey: key, place: "p1", isGood: true, hasRoom: true, addresses: [] };
 
 /** A request that a turn was taken for and that is judged by these facts. */
 const judged = (more: Partial<CsrFacts> = {}, facts: Partial<RequestFacts> = {}): Partial<JoinView> => ({

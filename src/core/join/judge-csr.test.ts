@@ -53,7 +53,14 @@ const form = (service: string | undefined, more: Partial<ShortForm> = {}): Short
   isLater: false,
   ...more,
 });
-const bound: NameBinding = { pool: "worker", publicKey: key, isGood: true, addresses: ["10.0.0.1"] };
+const bound: NameBinding = {
+  pool: "worker",
+  publicKey: key,
+  place: "own",
+  isGood: true,
+  hasRoom: true,
+  addresses: ["10.0.0.1"],
+};
 const first: CsrFacts = {
   namespace,
   requester: account("worker"),
@@ -118,6 +125,26 @@ describe("judgeCsr", () => {
       title: "nor by one for another name",
       facts: { binding: bound, place: { verdict: "otherName", machine: "w1" } },
       says: "wait NameReserved",
+    },
+    {
+      title: "a request that another configuration sends again is granted while the record has room",
+      facts: { binding: bound, place: place() },
+      says: "approve NodeJoins",
+    },
+    {
+      title: "and waits where it would take a certificate out of the record",
+      facts: { binding: { ...bound, hasRoom: false }, place: place() },
+      says: "wait NameBound",
+    },
+    {
+      title: "also where the API server does not say by which credential it came",
+      facts: { binding: { ...bound, hasRoom: false }, place: { verdict: "unrecorded" } },
+      says: "wait NameBound",
+    },
+    {
+      title: "but not by the configuration that the name was bound by",
+      facts: { binding: { ...bound, place: "place-1", hasRoom: false }, place: place() },
+      says: "approve NodeJoins",
     },
     {
       title: "a second key gets no certificate for a name that is bound",

@@ -24,6 +24,10 @@ export interface NameBinding {
   readonly publicKey: string;
   /** A certificate for its key is valid. */
   readonly isGood: boolean;
+  /** The place by which its machine joined; `undefined`: an administrator admitted it. */
+  readonly place: string | undefined;
+  /** The binding can list another certificate of its machine beside all that were granted. */
+  readonly hasRoom: boolean;
   /** Addresses and names that it may serve under, beside its own name. */
   readonly addresses: readonly string[];
 }
@@ -170,12 +174,19 @@ interface Asker {
 
 /**
  * A name bound to a key: only the machine with the key may request again. A request shows who has the key, and not who sends
- * it: requests can be read, and sent again by the credential of another machine.
+ * it: requests can be read, and sent again by the credential of another machine. By another configuration than the one that the
+ * name was bound by, it is granted only while that takes no certificate out of the record of the machine.
  */
 function judgeBound({ publicKey, place }: CsrFacts, binding: NameBinding, asker: Asker): CsrVerdict {
   const { name, pool } = asker;
   if (binding.pool === pool && binding.publicKey === publicKey) {
     if (place.verdict !== "free" && place.verdict !== "unrecorded") return judgePlace(place, asker);
+    const isOwn = place.verdict === "free" && place.place.metadata.name === binding.place;
+    if (!isOwn && !binding.hasRoom)
+      return wait(
+        "NameBound",
+        `the name ${name} has as many certificates as are recorded of a machine, and this request for its key came by another configuration than the one that it joined by: somebody may send its request again; if its machine has none of these certificates: kubectl certificate approve, with the name of this request`,
+      );
     return { verdict: "approve", reason: "NodeJoins", message: `${name} joins pool ${pool}: it asks again` };
   }
   const what =

@@ -2,7 +2,7 @@ import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex } from "@noble/hashes/utils.js";
 import { strFromU8 } from "fflate";
 import type { CertificateSigningRequest } from "../../api/foreign/kubernetes.ts";
-import type { NodeBinding } from "../../api/kinds/node-binding.ts";
+import { type NodeBinding, mostCertificates } from "../../api/kinds/node-binding.ts";
 import { joinNamespace, nodeIdentity, objects, signers } from "../../api/names.ts";
 import { conditionOf } from "../../api/schema/object.ts";
 import { decodeBase64 } from "../../ignition/data-url.ts";
@@ -164,6 +164,27 @@ export function certificateLines(
     ]),
     former: follow(formerCertificates.map(({ sha256, expiresAt }) => [sha256, expiresAt] as const)),
   };
+}
+
+/**
+ * Whether a binding can list another certificate of its machine, beside those that it lists, those that were issued to it, and
+ * those that it will get by requests that were approved.
+ *
+ * @param requests all others about the node.
+ * @param granted names of requests that are about to be approved.
+ */
+export function hasRoomForCertificate(
+  binding: NodeBinding,
+  requests: readonly CertificateSigningRequest[],
+  { lines: { holder }, granted }: { readonly lines: CertificateLines; readonly granted: ReadonlySet<string> },
+): boolean {
+  const coming = requests.filter(
+    (request) =>
+      (isApproved(request) || granted.has(request.metadata.name)) &&
+      issuedIn(request) === undefined &&
+      isForKey(request, binding),
+  );
+  return holder.size + coming.length < mostCertificates;
 }
 
 /**

@@ -91,6 +91,35 @@ describe("requests of former machines that the API server refuses", () => {
     expect(leftOut).toBe(0);
   });
 
+  test("of a name that no key holds are counted as left out [join-refused-certificates-5]", () => {
+    const all = [bindingOf("w".repeat(249), { revoked: true }), bindingOf("x".repeat(248), { revoked: true })];
+    const { entries, leftOut } = refusedCertificates(all, now);
+    expect(Object.keys(entries)).toEqual([`node.${"x".repeat(248)}`]);
+    expect(leftOut).toBe(1);
+  });
+
+  test.for([
+    { length: 63, certificates: 2, fit: 5000 },
+    { length: 63, certificates: 8, fit: 3500 },
+    { length: 248, certificates: 8, fit: 1600 },
+  ])(
+    "of taken names of $length characters, with $certificates certificates each, $fit fit [join-refused-certificates-6]",
+    (each) => {
+      const all = Array.from({ length: 8000 }, (_, index) =>
+        bindingOf(`w${index}`.padEnd(each.length, "x"), {
+          exclusive: true,
+          formerExpiresAt: later,
+          certificates: Array.from({ length: each.certificates }, (_unused, own) => hex(String(own))),
+        }),
+      );
+      const { entries, leftOut } = refusedCertificates(all, now);
+      const count = Object.keys(entries).length;
+      expect(count).toBeGreaterThanOrEqual(each.fit);
+      expect(count).toBeLessThan(each.fit * 1.25);
+      expect(leftOut).toBe(8000 - count);
+    },
+  );
+
   test("stay refused until they end, also after their binding was deleted or made again [join-refused-certificates-3]", () => {
     const before = { [hex("a")]: later, [hex("b")]: past, [hex("c")]: soon, "node.gone": later };
     expect(refusedCertificates([], now, before).entries).toEqual({ [hex("a")]: later, [hex("c")]: soon });

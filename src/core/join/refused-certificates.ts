@@ -62,42 +62,57 @@ export function refusedCertificates(
   now: number,
   before: Entries = {},
 ): RefusedCertificates {
-  const isGood = ([key, value]: Entry) => endOf(value) > now && key.length <= longestKey;
-  const byEnd = ([aKey, a]: Entry, [bKey, b]: Entry) => endOf(b) - endOf(a) || (aKey < bKey ? -1 : 1);
+  const isGood = ({ endsAt }: Entry) => endsAt > now;
+  const byEnd = (a: Entry, b: Entry) => b.endsAt - a.endsAt || (a.key < b.key ? -1 : 1);
   const own = new Set(bindings.flatMap(ownOf));
-  const kept = Object.entries(before).filter(([key]) => isCertificate.test(key));
-  const former = new Map([...kept, ...bindings.flatMap(formerIn)].filter(([key]) => !own.has(key)));
+  const kept = Object.entries(before).flatMap(([key, value]) => (isCertificate.test(key) ? [entryOf(key, value)] : []));
+  const former = new Map(
+    [...kept, ...bindings.flatMap(formerIn)].flatMap((entry) => (own.has(entry.key) ? [] : [[entry.key, entry]])),
+  );
   const bounded = new Map(bindings.flatMap((binding) => holderOnlyIn(binding, now)));
   // These are refused by the entry of the name as well, until its binding is deleted.
-  const again = new Set([...bounded.keys()].flatMap(formerIn).map(([key]) => key));
+  const again = new Set([...bounded.keys()].flatMap((binding) => formerIn(binding).map(({ key }) => key)));
+  const good = [...former.values()].filter(isGood).toSorted(byEnd);
   const needed = [
-    bindings.flatMap(releasedIn),
-    [...bounded.values()],
-    [...former].filter(([key]) => !again.has(key)),
-  ].flatMap((some) => some.filter(isGood).toSorted(byEnd));
-  const all = [...needed, ...[...former].filter((entry) => again.has(entry[0]) && isGood(entry)).toSorted(byEnd)];
-  const entries: Record<string, string> = {};
-  let left = mostRefusedBytes;
-  let count = 0;
-  for (const [key, value] of all) {
-    left -= 2 * key.length + value.length + bytesBeside;
-    if (left < 0) break;
-    entries[key] = value;
-    count += 1;
-  }
-  const ends = [
-    ...Object.values(entries).map(endOf),
-    ...[...bounded.keys()].flatMap((binding) => firstEndsAt(binding, now)),
+    ...bindings.flatMap(releasedIn).filter(isGood).toSorted(byEnd),
+    ...[...bounded.values()].filter(isGood).toSorted(byEnd),
+    ...good.filter(({ key }) => !again.has(key)),
   ];
+  const entries: Record<string, string> = {};
+  const ends = [...bounded.keys()].flatMap((binding) => firstEndsAt(binding, now));
+  let left = mostRefusedBytes;
+  let leftOut = 0;
+  for (const [index, { key, value, endsAt }] of [
+    ...needed,
+    ...good.filter((entry) => again.has(entry.key)),
+  ].entries()) {
+    const isKey = key.length <= longestKey;
+    if (isKey) left -= 2 * key.length + value.length + bytesBeside;
+    if (isKey && left >= 0) {
+      entries[key] = value;
+      ends.push(endsAt);
+    } else if (index < needed.length) leftOut += 1;
+  }
   return {
     entries,
-    until: ends.length === 0 ? undefined : ends.reduce((a, b) => Math.min(a, b)),
-    leftOut: Math.max(0, needed.length - count),
+    until: ends.length === 0 ? undefined : ends.reduce((one, other) => Math.min(one, other)),
+    leftOut,
   };
 }
 
-/** The end of an entry, in milliseconds since the epoch. */
-const endOf = (value: string): number => Date.parse(value.split(" ", 1)[0] ?? "");
+/** An entry; `endsAt` in milliseconds since the epoch: it is parsed once, and compared often. */
+interface Entry {
+  readonly key: string;
+  readonly value: string;
+  readonly endsAt: number;
+}
+
+/** @param value its end, in ISO 8601, and what else stands after a space. */
+const entryOf = (key: string, value: string): Entry => ({
+  key,
+  value,
+  endsAt: Date.parse(value.split(" ", 1)[0] ?? ""),
+});
 
 /**
  * Of a name that another machine had: the certificates of the one that has it now. Until the first of those is recorded, no
@@ -110,7 +125,7 @@ function holderOnlyIn(binding: NodeBinding, now: number): readonly (readonly [No
   const own = ownOf(binding);
   if (own.length === 0 && firstEndsAt(binding, now).length === 0) return [];
   const value = [formerExpiresAt, ...own.map((sha256) => sha256.slice(0, certificateDigits))].join(" ");
-  return [[binding, [`${holderOnlyPrefix}${binding.metadata.name}`, value]]];
+  return [[binding, entryOf(`${holderOnlyPrefix}${binding.metadata.name}`, value)]];
 }
 
 /** Until when the first certificate of a machine that joined is waited for; none: that is over. */
@@ -118,8 +133,6 @@ function firstEndsAt(binding: NodeBinding, now: number): readonly number[] {
   const end = Date.parse(joinedAt(binding)) + requestLifeMs;
   return binding.spec.certificates === undefined && end > now ? [end] : [];
 }
-
-type Entry = readonly [key: string, end: string];
 
 const isCertificate = /^[0-9a-f]{64}$/;
 
@@ -129,17 +142,13 @@ const ownOf = ({ spec }: NodeBinding): readonly string[] => {
   return (spec.certificates ?? []).filter((sha256) => !former.has(sha256));
 };
 
-const releasedIn = ({ metadata, spec }: NodeBinding): readonly Entry[] =>
-  spec.revoked === true
-    ? [
-        [
-          `${refusedNodePrefix}${metadata.name}`,
-          [spec.expiresAt, spec.formerExpiresAt ?? spec.expiresAt].reduce((a, b) =>
-            Date.parse(a) > Date.parse(b) ? a : b,
-          ),
-        ],
-      ]
-    : [];
+const releasedIn = ({ metadata, spec }: NodeBinding): readonly Entry[] => {
+  if (spec.revoked !== true) return [];
+  const key = `${refusedNodePrefix}${metadata.name}`;
+  const own = entryOf(key, spec.expiresAt);
+  const former = entryOf(key, spec.formerExpiresAt ?? spec.expiresAt);
+  return [former.endsAt > own.endsAt ? former : own];
+};
 
 const formerIn = ({ spec }: NodeBinding): readonly Entry[] =>
-  (spec.formerCertificates ?? []).map(({ sha256, expiresAt }) => [sha256, expiresAt]);
+  (spec.formerCertificates ?? []).map(({ sha256, expiresAt }) => entryOf(sha256, expiresAt));
