@@ -11,6 +11,7 @@ import { isPassing } from "../kube/kube-error.ts";
 import { type Outcome, done, waiting } from "../kube/outcome.ts";
 import { documentStore } from "./machine-documents.ts";
 import { readConfig } from "../core/machine/read-config.ts";
+import { countText } from "../core/text/count-text.ts";
 
 export interface CertificateOptions {
   readonly host: Host;
@@ -127,7 +128,7 @@ async function keepCertificates(
     reportIn(nodeName, context, {
       mark: "end",
       reason: "CertificatesWritten",
-      message: `${written.length} files of certificates were written, ${plan.stale.length} removed`,
+      message: `${countText(written.length, "certificate file")} written, ${plan.stale.length} removed`,
       data: { written: written.join(" "), ...(plan.stale.length === 0 ? {} : { removed: plan.stale.join(" ") }) },
     });
   }

@@ -120,7 +120,7 @@ describe("a first boot", () => {
       "OSUpdated begin os@2",
       "OSUpdated end os@2",
       "Extensions end usbguard",
-      "Kargs end 1 kernel arguments",
+      "Kargs end 1 kernel argument",
       expect.stringMatching(/^Reboot begin /),
     ]);
     expect(host.reboots).toHaveLength(1);

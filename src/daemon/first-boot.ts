@@ -20,6 +20,7 @@ import { type DocumentStore, documentStore } from "./machine-documents.ts";
 import { observeHost } from "./observe-host.ts";
 import { type LocalStep, type StepContext, contentMismatchOf, performStep } from "./perform-step.ts";
 import { readTarget } from "../core/machine/read-config.ts";
+import { countText } from "../core/text/count-text.ts";
 
 /** Between two tries of a first boot that does not complete. */
 const retryMs = 60_000;
@@ -215,7 +216,13 @@ function reportStaged(
   const known = new Set(booted.kernelArguments);
   const added = kernelArguments.filter((word) => !known.has(word)).length;
   if (added > 0)
-    report(options, { ...here, path: "Kargs", mark: "end", reason: "Applied", message: `${added} kernel arguments` });
+    report(options, {
+      ...here,
+      path: "Kargs",
+      mark: "end",
+      reason: "Applied",
+      message: countText(added, "kernel argument"),
+    });
 }
 
 /** Units that wait for the first boot may start, at the next boot as well. */

@@ -31,6 +31,7 @@ import { type LocalStep, type StepContext, contentMismatchOf, performStep } from
 import { phasesApplied, phasesApplying, phasesFailing } from "./phase-reports.ts";
 import { reportSection } from "./report-section.ts";
 import { stopWatching } from "./watch-drift.ts";
+import { countText } from "../core/text/count-text.ts";
 
 /** How many units a line names, and how many paths. */
 const [mostNamedUnits, mostNamedPaths] = [5, 20];
@@ -126,7 +127,7 @@ async function beginUpdate(update: Update): Promise<void> {
   journal.end(
     "Prepared",
     "Planned",
-    `${changes.length} changes; ${describeBecause(because) || "nothing has to be done"}`,
+    `${countText(changes.length, "change")}; ${describeBecause(because) || "nothing has to be done"}`,
     { data: machineForecast(plan.plan, plan.observed.booted, site.target.config) },
   );
   facts.config = name;

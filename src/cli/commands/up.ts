@@ -40,6 +40,7 @@ import { version } from "../version.ts";
 import { readClusterStatus, watchCluster } from "../watch-cluster.ts";
 import { processIo, processScreen } from "../io.ts";
 import { checkOwnFolder } from "../own-folder.ts";
+import { countText } from "../../core/text/count-text.ts";
 
 const patienceMs = 120_000;
 /** etcd and kube-apiserver take some seconds, on a busy machine more. */
@@ -308,7 +309,8 @@ async function bringUp(
     const manifests = readManifests([chosen.apply]);
     await applyAll(kube, manifests, signal);
     const rollOut = systemClock.monotonic();
-    if (draw) print(chosen, `applied ${manifests.length} manifests of ${chosen.apply}; they roll out now\n`);
+    if (draw)
+      print(chosen, `applied ${countText(manifests.length, "manifest")} of ${chosen.apply}; they roll out now\n`);
     await waitUpdated(kube, layout, chosen, signal, show, true);
     if (draw) print(chosen, `\nall pools are updated, ${seconds(rollOut)} after the examples were applied`);
   } finally {

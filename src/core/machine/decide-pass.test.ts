@@ -553,7 +553,7 @@ describe("an update", () => {
     expect(stepsOf(plan)).toEqual(["drain", "openLedger", "writeEntries", "reboot", "closeLedger"]);
     expect(plan).toMatchObject({
       drains: true,
-      announcement: { message: expect.stringContaining("1 changes, drain required"), isBootResync: false },
+      announcement: { message: expect.stringContaining("1 change, drain required"), isBootResync: false },
       isNewTarget: true,
       isRetry: false,
     });

@@ -7,6 +7,7 @@ import type { ObservedNode } from "./observed-node.ts";
 import type { DonePlan, MachineView, NoteChanges, PassMemory, StayBackPlan, UpdatePlan } from "./pass-plan.ts";
 import type { Step } from "./plan-node.ts";
 import type { Wanted } from "./read-config.ts";
+import { countText } from "../text/count-text.ts";
 
 interface Given {
   readonly plan: ChangePlan;
@@ -69,7 +70,7 @@ function announcementOf({ plan, target: { config }, observed }: Given, drains: b
   const { ignored } = config.provisioningOnly;
   const left =
     observed.previous === undefined && ignored.length > 0 ? `; not carried out here: ${ignored.join(", ")}` : "";
-  return `${plan.changes.length} changes, drain ${drains ? "required" : "not required"}: ${describeBecause(plan.because)}${left}`;
+  return `${countText(plan.changes.length, "change")}, drain ${drains ? "required" : "not required"}: ${describeBecause(plan.because)}${left}`;
 }
 
 function endingOf(view: MachineView, memory: PassMemory, given: Given): UpdatePlan["ending"] {

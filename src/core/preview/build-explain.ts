@@ -15,6 +15,7 @@ import { machineOSConfigOf } from "../config/opt-in.ts";
 import type { MachineOSConfig } from "../../api/kinds/machine-os-config.ts";
 import type { MachineOSBuild } from "../../api/kinds/machine-os-build.ts";
 import { type BuildState, hasEnded, stateOfBuild } from "../config/build-phase.ts";
+import { countText } from "../text/count-text.ts";
 
 /** A forecast of a pool's build from the cluster's objects: no registry is queried. */
 export type Forecast =
@@ -187,7 +188,7 @@ function buildSections({ pool, facts, build, row, state, failure }: BuildView): 
     ...section("Rolled out", row?.image === undefined || row.image === "" ? [] : [shortImage(row.image)]),
     ...section(
       "What holds the roll-out",
-      waits.map(({ reason, message, count }) => `${count} machines: ${reason}, ${message}`),
+      waits.map(({ reason, message, count }) => `${countText(count, "machine")}: ${reason}, ${message}`),
     ),
   ];
 }
