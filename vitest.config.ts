@@ -1,5 +1,8 @@
 import { defineConfig } from "vitest/config";
 import { LongestFirst } from "./hack/longest-first.ts";
+import { useOwnState } from "./hack/tests-state.ts";
+
+useOwnState();
 
 /**
  * Suites that `make test-kubernetes` runs as well, on a real control plane. `SCENARIOS=some` leaves them out of the long

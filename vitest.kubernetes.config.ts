@@ -3,6 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { defineConfig } from "vitest/config";
 import { LongestFirst } from "./hack/longest-first.ts";
+import { useOwnState } from "./hack/tests-state.ts";
+
+useOwnState();
 
 /** Where scenarios leave what their components asked of the API server, for the test of the rights, which runs last. */
 const auditFolder = (process.env["MCO_AUDIT_FOLDER"] ??= mkdtempSync(join(tmpdir(), "mco-audit-")));

@@ -22,7 +22,10 @@ import { measureLargest } from "./bench/largest.ts";
 import { measureMachines } from "./bench/machines.ts";
 import { measureSettings } from "./bench/settings.ts";
 import { measureServer } from "./bench/server.ts";
+import { useOwnState } from "./tests-state.ts";
 import { type Environment, type Report, type Section, page } from "./bench/page.ts";
+
+useOwnState();
 
 const sections = [
   "up",

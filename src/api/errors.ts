@@ -127,6 +127,24 @@ export const errorCodes = {
     remedy:
       "Choose another folder with --dir; if the folder is yours and you know what is in it, change its owner with chown, or its mode with chmod go-w.",
   },
+  MCO_CLUSTER_FOLDER_UNRECORDED: {
+    meaning:
+      "The folder has parts of a cluster, but no `mco up` of this user recorded that it made this folder: a repository or an archive may have brought it, an earlier release made it, or it was moved or restored.",
+    remedy:
+      "Choose another folder with --dir, or remove this one. If you know who made everything in it, `mco up --adopt` records it as yours; --kubeconfig with the path of its kubeconfig uses that file alone.",
+  },
+  MCO_CLUSTER_FOLDER_LINK: {
+    meaning:
+      "A symbolic link is where the folder of a cluster, or a part of it, has to be: a cluster would write where it leads.",
+    remedy:
+      "Name the folder itself with --dir if the folder is the link; otherwise find out who made the link, and remove it or choose another folder.",
+  },
+  MCO_CLUSTER_REGISTER: {
+    meaning:
+      "The record of the folders that `mco up` of this user made, in `mco` below $XDG_STATE_HOME or ~/.local/state, cannot be read or written, or other users may write there.",
+    remedy:
+      "Read the problem; set XDG_STATE_HOME to a folder of your own that you can write, the same for each command, or name a kubeconfig with --kubeconfig.",
+  },
   MCO_CLUSTER_API_SERVER: {
     meaning: "The cluster in this folder was created with another API server.",
     remedy:

@@ -114,6 +114,10 @@ export const flags = {
       text: "start a registry and run a tour of on-cluster image builds: opting in, a failing build, a rebuild, opting out; --detach and --json skip the tour",
     },
     { flag: "--detach", short: "d", text: "return when all pools are updated; 'mco down' stops the cluster" },
+    {
+      flag: "--adopt",
+      text: "go on with a folder that this user's 'mco up' did not make, or that was moved, and record it as one of this user; know first what is in it",
+    },
     { flag: "--json", text: "print one JSON object when the cluster is ready, instead of the live view" },
   ],
   down: [ownDirectory, { flag: "--purge", text: "also delete the directory" }],

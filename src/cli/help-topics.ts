@@ -16,7 +16,7 @@ export const topics: Readonly<Record<string, Topic>> = {
       "  1. the kubeconfig that --kubeconfig names, or the cluster in the folder that --dir names",
       "  2. the kubeconfigs in $KUBECONFIG, merged as kubectl does",
       "  3. in a pod, its service account",
-      "  4. the cluster in .mco of the current folder",
+      "  4. the cluster in .mco of the current folder, if an mco up of yours made it",
       "  5. ~/.kube/config",
       "As kubectl mco and oc mco, the program takes ~/.kube/config before .mco, as kubectl does.",
       "--context, --as, --as-group and --as-uid are those of kubectl. The kubeconfig of a cluster's folder runs no credential plug-in, reads no other file and calls no other machine.",

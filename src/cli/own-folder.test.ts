@@ -1,9 +1,16 @@
-import { chmod, chown, mkdir, rename, rm, symlink, writeFile } from "node:fs/promises";
+import { chmod, chown, cp, mkdir, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { expect, onTestFinished, test, vi } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { temporaryFolder } from "../../test/support/registry/pull-harness.ts";
+import { layoutOf } from "../standin/index.ts";
+import { startTimeOf } from "../standin/cluster/up.ts";
+import { systemFiles } from "../ports/node/index.ts";
+import { run as down } from "./commands/down.ts";
+import { run as host } from "./commands/host.ts";
+import { run as up } from "./commands/up.ts";
 import { connect } from "./connect.ts";
 import { takeGlobalFlags } from "./global-flags.ts";
+import { recordFolder } from "./own-folder.ts";
 
 const isRoot = process.getuid?.() === 0;
 
@@ -16,8 +23,8 @@ clusters: [{ name: c, cluster: ${cluster} }]
 users: [{ name: u, user: ${user} }]
 `;
 
-/** A current folder with a `.mco` like that of a cluster, as a command without flags finds it. */
-async function inFolder(user: string, server?: string): Promise<string> {
+/** A current folder with a `.mco` like that of a cluster, as a command without flags finds it, recorded as by `mco up`. */
+async function inFolder(user: string, server?: string, isRecorded = true): Promise<string> {
   const folder = await temporaryFolder();
   const here = process.cwd();
   process.chdir(folder);
@@ -28,6 +35,7 @@ async function inFolder(user: string, server?: string): Promise<string> {
   await mkdir(cluster, { mode: 0o700 });
   await writeFile(join(cluster, "cluster.json"), "{}", { mode: 0o600 });
   await writeFile(join(cluster, "kubeconfig"), kubeconfigWith(user, server), { mode: 0o600 });
+  if (isRecorded) await recordFolder(layoutOf(cluster));
   return cluster;
 }
 const component = "test";
@@ -115,13 +123,90 @@ test.skipIf(!isRoot).for(["", "kubeconfig", "cluster.json"])(
   },
 );
 
-test.skipIf(!isRoot)("nor of one to which a link leads [cli-implicit-folder-5]", async () => {
+test("nor of one to which a link leads: its author would choose which cluster of the user a command ends [cli-implicit-folder-5]", async () => {
   const cluster = await inFolder("{ token: t }");
   await rename(cluster, `${cluster}-moved`);
   await symlink(`${cluster}-moved`, cluster);
-  (await connect({ component })).close();
-  await chown(`${cluster}-moved`, 1234, 1234);
-  await expect(connect({ component })).rejects.toMatchObject({ code: "MCO_CLUSTER_FOLDER_FOREIGN" });
+  await recordFolder(layoutOf(`${cluster}-moved`));
+  const refused = { code: "MCO_CLUSTER_FOLDER_LINK", facts: { path: cluster, target: `${cluster}-moved` } };
+  await expect(connect({ component })).rejects.toMatchObject(refused);
+  for (const run of [up, down, host]) await expect(run([])).rejects.toMatchObject(refused);
+});
+
+describe("a folder that came with a repository", () => {
+  const unrecorded = (directory: string) => ({
+    code: "MCO_CLUSTER_FOLDER_UNRECORDED",
+    facts: { directory, part: join(directory, "cluster.json") },
+  });
+
+  test("is used by no command of the current folder [cli-implicit-folder-8]", async () => {
+    const cluster = await inFolder("{ token: t }", undefined, false);
+    await expect(connect({ component })).rejects.toMatchObject(unrecorded(cluster));
+    for (const run of [up, down, host]) await expect(run([])).rejects.toMatchObject(unrecorded(cluster));
+    await expect(down(["--purge"])).rejects.toMatchObject(unrecorded(cluster));
+    // The remedies: its kubeconfig by name, and the record.
+    (await connect({ kubeconfig: join(cluster, "kubeconfig"), component })).close();
+    await recordFolder(layoutOf(cluster));
+    (await connect({ component })).close();
+  });
+
+  test("is none of the user's with a copy of all that a recorded one has [cli-implicit-folder-9]", async () => {
+    const cluster = await inFolder("{ token: t }");
+    const copy = join(cluster, "../clone/.mco");
+    await mkdir(join(copy, ".."));
+    await cp(cluster, copy, { recursive: true });
+    process.chdir(join(copy, ".."));
+    await expect(connect({ component })).rejects.toMatchObject(unrecorded(copy));
+    // Nor at the path of the recorded one.
+    await rm(cluster, { recursive: true });
+    await mkdir(`${cluster}-other`);
+    await rename(copy, cluster);
+    process.chdir(join(cluster, ".."));
+    await expect(connect({ component })).rejects.toMatchObject(unrecorded(cluster));
+  });
+
+  test("is none of the user's with the number of the removed folder [cli-implicit-folder-10]", async () => {
+    const cluster = await inFolder("{ token: t }");
+    // As where a file system gives the number again: the folder is another one, without the secret.
+    await rm(join(cluster, "folder-id"));
+    await expect(connect({ component })).rejects.toMatchObject(unrecorded(cluster));
+    await writeFile(join(cluster, "folder-id"), "guessed", { mode: 0o600 });
+    await expect(connect({ component })).rejects.toMatchObject(unrecorded(cluster));
+  });
+
+  test("is recorded by mco up --adopt, also while its cluster runs [cli-implicit-folder-11]", async () => {
+    const cluster = await inFolder("{ token: t }", undefined, false);
+    const supervisor = { pid: process.pid, startTime: await startTimeOf(systemFiles, process.pid) };
+    const record = { v: 1, version: "0", network: "127.1.1", supervisor, processes: [], hosts: [] };
+    await writeFile(join(cluster, "cluster.json"), JSON.stringify(record));
+    await expect(up([])).rejects.toMatchObject(unrecorded(cluster));
+    expect(await up(["--adopt"])).toBe(0);
+    (await connect({ component })).close();
+    await expect(up([])).rejects.toMatchObject({ code: "MCO_CLUSTER_RUNNING" });
+  });
+
+  test.for(["pki", "store.db", "store.db-wal", "hosts", "logs/up.log", "hosts/worker-0", "hosts/worker-0/state.json"])(
+    "is not adopted with a link at %s [cli-implicit-folder-12]",
+    async (part) => {
+      const cluster = await inFolder("{ token: t }", undefined, false);
+      await mkdir(join(cluster, part, ".."), { recursive: true, mode: 0o700 });
+      await symlink("/etc", join(cluster, part));
+      const refused = { code: "MCO_CLUSTER_FOLDER_LINK", facts: { path: join(cluster, part), target: "/etc" } };
+      await expect(up(["--adopt"])).rejects.toMatchObject(refused);
+      await expect(down([])).rejects.toMatchObject(refused);
+    },
+  );
+
+  test("has in a machine's folder the link to its deployment, and no other [cli-implicit-folder-13]", async () => {
+    const cluster = await inFolder("{ token: t }");
+    const machine = join(cluster, "hosts/worker-0");
+    await mkdir(machine, { recursive: true, mode: 0o700 });
+    await symlink("sysroot/deploy/16c0fce353584f1c.0", join(machine, "rootfs"));
+    (await connect({ component })).close();
+    await rm(join(machine, "rootfs"));
+    await symlink("sysroot/deploy/../../../../../..", join(machine, "rootfs"));
+    await expect(connect({ component })).rejects.toMatchObject({ code: "MCO_CLUSTER_FOLDER_LINK" });
+  });
 });
 
 test("a context that a pod without a kubeconfig cannot have is refused, and not left out [cli-pod-context-1]", async () => {

@@ -1,40 +1,64 @@
-import { realpathSync } from "node:fs";
 import { resolve } from "node:path";
 import { McoError } from "../api/errors.ts";
-import { type Layout, layoutOf, refuseForeignFolder } from "../standin/index.ts";
-import { systemFiles } from "../ports/node/index.ts";
+import { type Layout, layoutOf, partOfCluster, refuseForeignFolder, refuseLinks } from "../standin/index.ts";
+import { systemFiles, systemRandom } from "../ports/node/index.ts";
+import { folderRegister } from "./folder-register.ts";
+import { stateHome } from "./state-home.ts";
 
 /**
- * Refuses the folder of a cluster that other users own or can change, also where a link leads to it: its kubeconfig says
- * where credentials go, and its record which processes end.
+ * Refuses the folder of a cluster that other users own or can change, and one with a symbolic link where the cluster
+ * writes: its kubeconfig says where credentials go, and its record which processes end.
  *
- * @throws McoError `MCO_CLUSTER_FOLDER_FOREIGN`
+ * @throws McoError `MCO_CLUSTER_FOLDER_FOREIGN` or `MCO_CLUSTER_FOLDER_LINK`
  */
 export async function checkOwnFolder(layout: Layout): Promise<void> {
-  const uid = process.geteuid?.() ?? 0;
-  const there = realpath(layout.directory);
-  await refuseForeignFolder(systemFiles, layout, uid);
-  if (there !== layout.directory) await refuseForeignFolder(systemFiles, layoutOf(there), uid);
+  await refuseForeignFolder(systemFiles, layout, process.geteuid?.() ?? 0);
+  await refuseLinks(systemFiles, layout);
 }
 
-/** A path that does not exist is its own. */
-function realpath(path: string): string {
+/**
+ * Refuses also a folder with parts of a cluster that no `mco up` of this user recorded: whoever wrote the repository or
+ * the archive that it came with made its keys, its store and its record.
+ *
+ * @throws McoError `MCO_CLUSTER_FOLDER_UNRECORDED` or `MCO_CLUSTER_REGISTER` as well
+ */
+export async function checkRecordedFolder(layout: Layout): Promise<void> {
+  await checkOwnFolder(layout);
+  const part = await partOfCluster(systemFiles, layout);
+  if (part !== undefined && !(await registerOfUser().has(layout)))
+    throw new McoError("MCO_CLUSTER_FOLDER_UNRECORDED", { directory: layout.directory, part });
+}
+
+/** Records a folder as one of this user, and makes it if there is none. */
+export async function recordFolder(layout: Layout): Promise<void> {
+  const register = registerOfUser();
+  if (await register.has(layout)) return;
+  const isThere = (await systemFiles.stat(layout.directory)) !== undefined;
+  await systemFiles.makeDirectory(layout.directory, { mode: 0o711 });
   try {
-    return realpathSync(path);
-  } catch {
-    return path;
+    await register.add(layout);
+  } catch (error) {
+    if (!isThere) await systemFiles.remove(layout.directory);
+    throw error;
   }
 }
+
+/** Takes a folder that is about to be removed from the record. */
+export async function forgetFolder(layout: Layout): Promise<void> {
+  if ((await systemFiles.stat(layout.identity)) !== undefined) await registerOfUser().remove(layout);
+}
+
+const registerOfUser = () => folderRegister({ home: stateHome(process.env), files: systemFiles, random: systemRandom });
 
 /**
  * The kubeconfig of the cluster in the current folder, for commands that name none. Whoever else made that folder would
  * choose whom a command talks to, and with which files of its user.
  *
- * @throws McoError `MCO_CLUSTER_FOLDER_FOREIGN`, or `MCO_KUBECONFIG_INVALID` for a folder that `mco up` did not make
+ * @throws McoError as {@link checkRecordedFolder}, or `MCO_KUBECONFIG_INVALID` for a folder without the record of a cluster
  */
 export async function kubeconfigHere(): Promise<string> {
   const layout = layoutOf(resolve(".mco"));
-  await checkOwnFolder(layout);
+  await checkRecordedFolder(layout);
   if (
     (await systemFiles.stat(layout.kubeconfig)) !== undefined &&
     (await systemFiles.stat(layout.record)) === undefined

@@ -26,7 +26,7 @@ const own: Readonly<Record<string, readonly string[]>> = {
   // Names of machines, of the record.
   "src/standin/cluster/layout.ts": ["`${directory}/hosts/${name}`", "`${directory}#${attempt}`"],
   // What lies in a folder.
-  "src/standin/cluster/protect-folder.ts": ["`${path}/${name}`"],
+  "src/standin/cluster/protect-folder.ts": ["`${path}/${name}`", "`${folder}/${name}`"],
   // Parts of the suite's own image.
   "src/standin/cluster/stock-os.ts": [
     '`${folder}/${packedStockOs.manifest.digest.replace(":", "-")}`',
@@ -44,6 +44,8 @@ const own: Readonly<Record<string, readonly string[]>> = {
   "src/cli/connect.ts": ["join(root", "join(directory"],
   // Unpacked images, by their digest.
   "src/cli/fetch-tree.ts": ["join(folder"],
+  // Entries of the register, by the digest of their path.
+  "src/cli/folder-register.ts": ["join(folder"],
   "src/cli/folder-store.ts": ["join(folder"],
   "src/cli/hand-over.ts": ["join(folder"],
   // Folders of other machines, and of the cluster; the images of pods lie beside the machine's own files.

@@ -18,7 +18,7 @@ export interface McoUp {
   remove(): void;
 }
 
-/** Starts `mco up` with `args`, and resolves once the cluster is up. */
+/** Starts `mco up` with `args`, and resolves once the cluster is up. It adopts a folder in which `prepare` leaves something. */
 export async function mcoUp(
   prefix: string,
   args: readonly string[],
@@ -29,7 +29,8 @@ export async function mcoUp(
     if (process.env["MCO_KEEP"] === undefined) rmSync(directory, { recursive: true, force: true });
   };
   await prepare?.(directory);
-  const up = spawn(join(root, "bin/mco"), ["up", "--dir", directory, ...args, "--json"], {
+  const adopted = prepare === undefined ? [] : ["--adopt"];
+  const up = spawn(join(root, "bin/mco"), ["up", "--dir", directory, ...adopted, ...args, "--json"], {
     cwd: root,
     stdio: ["ignore", "pipe", "pipe"],
   });

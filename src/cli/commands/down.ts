@@ -5,7 +5,7 @@ import { systemClock, systemFiles } from "../../ports/node/index.ts";
 import { readArguments } from "../arguments.ts";
 import { flags } from "../flags.ts";
 import { processIo } from "../io.ts";
-import { checkOwnFolder } from "../own-folder.ts";
+import { checkRecordedFolder, forgetFolder } from "../own-folder.ts";
 
 const patienceMs = 60_000;
 
@@ -13,7 +13,7 @@ export async function run(args: readonly string[]): Promise<number> {
   const { values } = readArguments(args, flags.down);
   const layout = layoutOf(resolve(values.dir));
   // Its record says which processes end.
-  await checkOwnFolder(layout);
+  await checkRecordedFolder(layout);
   const record = await runningCluster(systemFiles, layout);
   if (record === undefined) processIo().out(`no cluster runs in ${layout.directory}\n`);
   else {
@@ -29,6 +29,7 @@ export async function run(args: readonly string[]): Promise<number> {
     processIo().out(`the cluster in ${layout.directory} has ended\n`);
   }
   if (values.purge) {
+    await forgetFolder(layout);
     await systemFiles.remove(layout.directory);
     processIo().out(`removed ${layout.directory}\n`);
   }

@@ -13,7 +13,7 @@ import { connect } from "../connect.ts";
 import { runMachine } from "../run-machine.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { processIo } from "../io.ts";
-import { checkOwnFolder } from "../own-folder.ts";
+import { checkOwnFolder, checkRecordedFolder } from "../own-folder.ts";
 
 const verbs = "list, add, fail, recover, reboot or power-cut";
 
@@ -21,7 +21,8 @@ export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = readArguments(args, flags.host, { positionals: true });
   const [verb, name] = positionals;
   const layout = layoutOf(resolve(values.dir));
-  await checkOwnFolder(layout);
+  // The supervisor starts the machines of the folder that it checked.
+  await (verb === "run" ? checkOwnFolder(layout) : checkRecordedFolder(layout));
   switch (verb) {
     case "run":
       if (name === undefined || values.index === undefined)

@@ -33,13 +33,14 @@ import { type Connected, connect } from "../connect.ts";
 import { fillRegistry, hasBuildah, imageModeManifests, refusePushes } from "../image-mode.ts";
 import { imageModeTour } from "../image-mode-tour.ts";
 import { kubernetesBinaries, kubernetesVersion } from "../kubernetes-binaries.ts";
+import { exitCodes } from "../exit-codes.ts";
 import { drawStatus } from "../draw-status.ts";
 import { handOver } from "../hand-over.ts";
 import { runProcess } from "../run-process.ts";
 import { version } from "../version.ts";
 import { readClusterStatus, watchCluster } from "../watch-cluster.ts";
 import { processIo, processScreen } from "../io.ts";
-import { checkOwnFolder } from "../own-folder.ts";
+import { checkOwnFolder, checkRecordedFolder, recordFolder } from "../own-folder.ts";
 import { countText } from "../../core/text/count-text.ts";
 
 const patienceMs = 120_000;
@@ -82,8 +83,13 @@ export async function run(args: readonly string[]): Promise<number> {
     quiet: values.quiet,
   };
   const layout = layoutOf(chosen.directory);
-  await checkOwnFolder(layout);
+  await (values.adopt ? checkOwnFolder(layout) : checkRecordedFolder(layout));
   const live = await runningCluster(systemFiles, layout);
+  if (live !== undefined && values.adopt) {
+    await recordFolder(layout);
+    processIo().out(`the cluster that runs in ${layout.directory} is recorded as yours\n`);
+    return exitCodes.ok;
+  }
   if (live !== undefined)
     throw new McoError("MCO_CLUSTER_RUNNING", { directory: layout.directory, supervisor: live.supervisor.pid });
   const earlier = await readRecord(systemFiles, layout);
@@ -91,6 +97,7 @@ export async function run(args: readonly string[]): Promise<number> {
   if (earlier !== undefined && made !== apiServer)
     throw new McoError("MCO_CLUSTER_API_SERVER", { directory: layout.directory, made, asked: apiServer });
   const binaries = apiServer === "kubernetes" ? kubernetesBinaries(process.env) : "";
+  await recordFolder(layout);
   if (values.detach) return detached(layout, chosen);
   return runProcess({ component: "up" }, (ports, signal) => supervise(layout, chosen, binaries, ports, signal));
 }

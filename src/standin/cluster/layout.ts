@@ -5,6 +5,8 @@ export interface Layout {
   readonly directory: string;
   readonly kubeconfig: string;
   readonly record: string;
+  /** A random text that the register of the user has as well: it makes a folder another one than each copy. */
+  readonly identity: string;
   readonly store: string;
   readonly pki: string;
   /** PEM: authorities that pods trust, as ConfigMap `kube-root-ca.crt`. */
@@ -26,6 +28,7 @@ export function layoutOf(directory: string): Layout {
     directory,
     kubeconfig: `${directory}/kubeconfig`,
     record: `${directory}/cluster.json`,
+    identity: `${directory}/folder-id`,
     store: `${directory}/store.db`,
     pki: `${directory}/pki`,
     trustedAuthorities: `${directory}/pki/ca.crt`,

@@ -44,10 +44,22 @@ export async function protectFolder(files: Files, layout: Layout): Promise<void>
  */
 export async function refuseForeignFolder(
   files: Pick<Files, "stat" | "list">,
-  { directory, kubeconfig, record, store, pki, bundle, logs, osImages, registry, bootstrap, host }: Layout,
+  { directory, kubeconfig, record, identity, store, pki, bundle, logs, osImages, registry, bootstrap, host }: Layout,
   uid: number,
 ): Promise<void> {
-  const parts = [kubeconfig, record, store, pki, folderOf(bundle), bundle, logs, osImages, registry, bootstrap];
+  const parts = [
+    kubeconfig,
+    record,
+    identity,
+    store,
+    pki,
+    folderOf(bundle),
+    bundle,
+    logs,
+    osImages,
+    registry,
+    bootstrap,
+  ];
   // An empty folder is closed before anything is put into it.
   const isEmpty = (await files.list(directory)).length === 0;
   for (const path of [directory, ...parts, folderOf(host("x")), `${directory}/etcd`]) {
@@ -59,10 +71,62 @@ export async function refuseForeignFolder(
   }
 }
 
+/** The parts of a cluster in its folder. Its identity is none: a cluster goes on with nothing in it. */
+const partsOf = ({ directory, ...layout }: Layout): readonly string[] => [
+  layout.record,
+  layout.kubeconfig,
+  ...["", "-wal", "-shm", "-journal"].map((suffix) => `${layout.store}${suffix}`),
+  layout.pki,
+  folderOf(layout.bundle),
+  layout.logs,
+  layout.osImages,
+  layout.registry,
+  layout.bootstrap,
+  layout.hosts,
+  `${directory}/etcd`,
+  `${directory}/control.sock`,
+];
+
+/** A part of a cluster that is in a folder; `undefined`: `mco up` would make a new cluster there. */
+export async function partOfCluster(files: Pick<Files, "stat">, layout: Layout): Promise<string | undefined> {
+  for (const path of partsOf(layout)) if ((await files.stat(path)) !== undefined) return path;
+  return undefined;
+}
+
+/**
+ * Refuses a folder with a symbolic link where a cluster writes: its author would choose which file of the user is
+ * written, or removed. Links above the folder are the user's own. The file systems of machines, images and pods have
+ * links of their own, which their writers check.
+ *
+ * @throws McoError `MCO_CLUSTER_FOLDER_LINK`
+ */
+export async function refuseLinks(files: Pick<Files, "stat" | "list" | "readLink">, layout: Layout): Promise<void> {
+  const { directory, identity, pki, bundle, logs, registry, bootstrap, hosts, osImages } = layout;
+  for (const path of [directory, identity, ...partsOf(layout)]) await refuseLink(path);
+  for (const folder of [pki, folderOf(bundle), logs, registry, bootstrap, hosts, osImages, `${directory}/etcd`])
+    for (const name of await namesIn(folder)) await refuseLink(`${folder}/${name}`);
+  for (const host of await namesIn(hosts))
+    for (const name of await namesIn(layout.host(host)))
+      await refuseLink(`${layout.host(host)}/${name}`, rootOfMachine);
+
+  async function namesIn(folder: string): Promise<readonly string[]> {
+    return (await files.stat(folder))?.kind === "directory" ? files.list(folder) : [];
+  }
+  async function refuseLink(path: string, allowed?: RegExp): Promise<void> {
+    if ((await files.stat(path))?.kind !== "symlink") return;
+    const target = (await files.readLink(path)) ?? "";
+    if (allowed?.test(`${nameOf(path)} ${target}`) !== true)
+      throw new McoError("MCO_CLUSTER_FOLDER_LINK", { path, target });
+  }
+}
+
+/** The one link that a machine's folder has: to the deployment that it runs. */
+const rootOfMachine = /^rootfs sysroot\/deploy\/[\w.]*\w$/;
+
 const writableByOthers = 0o022;
 const folderOf = (path: string) => path.slice(0, path.lastIndexOf("/"));
 const nameOf = (path: string) => path.slice(path.lastIndexOf("/") + 1);
 
 /** Whether `mco up` makes this name itself before it has a record. */
-const isOurs = ({ bundle, logs, osImages, pki }: Layout, name: string) =>
-  [logs, osImages, pki, folderOf(bundle)].map(nameOf).includes(name);
+const isOurs = ({ bundle, identity, logs, osImages, pki }: Layout, name: string) =>
+  [identity, logs, osImages, pki, folderOf(bundle)].map(nameOf).includes(name);
