@@ -100,7 +100,7 @@ const settings = {
     baseOSContainerImage: "os@sha256:0",
     releaseImage: "r",
     proxy: null,
-    infra: null,
+    infra: { apiVersion: "config.openshift.io/v1", kind: "Infrastructure", metadata: { name: "cluster" }, spec: {} },
     dns: null,
     ipFamilies: "IPv4",
   },

@@ -200,14 +200,15 @@ describe("the order of targets", () => {
     expect(await chosen(harness, "master", first)).toEqual(["m0"]);
   });
 
-  test.for([
-    { title: "a cluster that is not OpenShift's, whatever they look like", onOpenShift: false, isStatic: true },
-    { title: "OpenShift, where they are no static pods", onOpenShift: true, isStatic: false },
+  test.for<{ title: string; cluster: "plain" | "ofEarlierVersion" | "ofOpenShift"; isStatic: boolean }>([
+    { title: "a cluster that is not OpenShift's, whatever they look like", cluster: "plain", isStatic: true },
+    { title: "a cluster that an earlier version took for OpenShift's", cluster: "ofEarlierVersion", isStatic: true },
+    { title: "OpenShift, where they are no static pods", cluster: "ofOpenShift", isStatic: false },
   ])(
     "pods in openshift-etcd hold back no control-plane machine of $title [node-controller-15]",
-    async ({ onOpenShift, isStatic }) => {
+    async ({ cluster, isStatic }) => {
       const { harness } = await updatedPool([]);
-      if (onOpenShift) await harness.act(() => harness.ofOpenShift());
+      if (cluster !== "plain") await harness.act(() => harness[cluster]());
       const first = await masters(harness, ["m0", "m1"]);
       for (const on of ["m0", "m1"])
         await pod(harness, {

@@ -80,38 +80,42 @@ describe("the pull secret of a cluster", () => {
     expect(await secret.condition("inputRefused")).toBe("undefined: undefined");
   });
 
-  test("is read from the suite's namespace on clusters that are not OpenShift's, whose other namespaces are anybody's [controller-template-5]", async () => {
-    const { harness } = await updatedPool(["w0"]);
-    const put = (key: typeof pullSecretKey, text: string) =>
-      harness.act(() =>
-        harness.kube.create(kubernetes.Secret, {
+  test.for<["plain" | "ofEarlierVersion"]>([["plain"], ["ofEarlierVersion"]])(
+    "is read from the suite's namespace on clusters that are not OpenShift's, whose other namespaces are anybody's: %s [controller-template-5]",
+    async ([cluster]) => {
+      const { harness } = await updatedPool(["w0"]);
+      if (cluster !== "plain") await harness.act(() => harness[cluster]());
+      const put = (key: typeof pullSecretKey, text: string) =>
+        harness.act(() =>
+          harness.kube.create(kubernetes.Secret, {
+            apiVersion: "v1",
+            kind: "Secret",
+            metadata: key,
+            type,
+            data: { ".dockerconfigjson": btoa(text) },
+          }),
+        );
+      const onMachines = async () =>
+        fileText(
+          await harness.act(() => harness.kube.get(MachineConfig, { name: "00-worker" })),
+          kubeletPullSecretPath,
+          mostTextCharacters,
+        );
+      await harness.act(() =>
+        harness.kube.create(kubernetes.Namespace, {
           apiVersion: "v1",
-          kind: "Secret",
-          metadata: key,
-          type,
-          data: { ".dockerconfigjson": btoa(text) },
+          kind: "Namespace",
+          metadata: { name: pullSecretKey.namespace },
         }),
       );
-    const onMachines = async () =>
-      fileText(
-        await harness.act(() => harness.kube.get(MachineConfig, { name: "00-worker" })),
-        kubeletPullSecretPath,
-        mostTextCharacters,
-      );
-    await harness.act(() =>
-      harness.kube.create(kubernetes.Namespace, {
-        apiVersion: "v1",
-        kind: "Namespace",
-        metadata: { name: pullSecretKey.namespace },
-      }),
-    );
-    await put(pullSecretKey, JSON.stringify({ auths: { "tenant.example": { auth: "dTpw" } } }));
-    await harness.pass(3000);
-    expect(await onMachines()).toBeUndefined();
-    await put(pullSecretKeyOn(false), JSON.stringify(good));
-    await harness.pass(3000);
-    expect(await onMachines()).toBe(JSON.stringify(good));
-  });
+      await put(pullSecretKey, JSON.stringify({ auths: { "tenant.example": { auth: "dTpw" } } }));
+      await harness.pass(3000);
+      expect(await onMachines()).toBeUndefined();
+      await put(pullSecretKeyOn(false), JSON.stringify(good));
+      await harness.pass(3000);
+      expect(await onMachines()).toBe(JSON.stringify(good));
+    },
+  );
 
   test.for(['{"auths":null}', '{"r.example":{"auth":"dTpw"}}', '{"auths":[]}'])(
     "which would take the credentials of all machines is not used, and the condition says so: %s [controller-template-2]",

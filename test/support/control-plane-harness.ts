@@ -58,11 +58,18 @@ export class Harness extends VirtualHarness {
 
   /** Makes it a cluster of OpenShift's: its operators keep the namespaces that are called after it. */
   ofOpenShift() {
-    return this.kube.patch(
-      ControllerConfig,
-      { name: objects.controllerConfig },
-      { type: "merge", body: { spec: { pullSecret: { kind: "Secret", ...pullSecretKey(true) } } } },
-    );
+    const apiVersion = "config.openshift.io/v1";
+    const infra = { apiVersion, kind: "Infrastructure", metadata: { name: "cluster" }, spec: {}, status: {} };
+    return this.#settings({ infra, pullSecret: { kind: "Secret", ...pullSecretKey(true) } });
+  }
+
+  /** Gives it a ControllerConfig as versions wrote it that read OpenShift's namespaces on every cluster. */
+  ofEarlierVersion() {
+    return this.#settings({ pullSecret: { kind: "Secret", ...pullSecretKey(true) } });
+  }
+
+  #settings(spec: object) {
+    return this.kube.patch(ControllerConfig, { name: objects.controllerConfig }, { type: "merge", body: { spec } });
   }
 
   pool(name: string, more: object = {}) {

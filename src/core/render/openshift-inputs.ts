@@ -1,6 +1,7 @@
 import type { ControllerConfig } from "../../api/kinds/controller-config.ts";
 import { namespace } from "../../api/names.ts";
 import type { KubeObject } from "../../api/schema/object.ts";
+import { isRecord } from "../../ignition/shape.ts";
 
 /**
  * Namespaces that OpenShift's own operators make and keep. On other clusters they are nobody's: whoever may create
@@ -41,6 +42,10 @@ export const inputNamespace = (
 /**
  * The operator's answer to {@link isOpenShift}, as every other component reads it: the ControllerConfig names the namespace of
  * the pull secret. Without a ControllerConfig nothing of OpenShift's namespaces counts.
+ *
+ * Versions before this question named that namespace on every cluster, and their ControllerConfig stays until the operator of
+ * this version writes its own: it waits for the controller. The Infrastructure that each ControllerConfig holds says which
+ * of them are OpenShift's.
  */
 export const isOpenShiftBy = (controllerConfig: Pick<ControllerConfig, "spec"> | undefined): boolean =>
-  controllerConfig?.spec.pullSecret?.namespace === openshiftNamespaces.config;
+  controllerConfig?.spec.pullSecret?.namespace === openshiftNamespaces.config && isRecord(controllerConfig.spec.infra);
