@@ -98,7 +98,10 @@ describe("the register of folders", () => {
     const layout = await made("one");
     // Also root writes no folder below a file.
     await writeFile(home, "");
-    await expect(register().add(layout)).rejects.toMatchObject({ code: "MCO_CLUSTER_REGISTER" });
+    const refused = { code: "MCO_CLUSTER_REGISTER" };
+    await expect(register().add(layout)).rejects.toMatchObject(refused);
+    const noFolder = folderRegister({ home: "/proc/state", files: systemFiles, random: systemRandom });
+    await expect(noFolder.add(layout)).rejects.toMatchObject(refused);
     expect(await register().has(layout)).toBe(false);
   });
 });

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { lstat, mkdir, realpath, stat } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { McoError } from "../api/errors.ts";
 import { orUndefined } from "../ports/absent-file.ts";
 import type { Files } from "../ports/files.ts";
@@ -96,7 +96,7 @@ export function folderRegister({
       }),
     add: (layout) =>
       asRegister(folder, async () => {
-        await mkdir(folder, { recursive: true, mode: 0o700 });
+        await makeFolder(folder);
         await checkOwn();
         await removeGone();
         const path = await realpath(layout.directory);
@@ -111,6 +111,18 @@ export function folderRegister({
         if (path !== undefined) await files.remove(fileOf(path));
       }),
   };
+}
+
+/**
+ * Makes a folder with those above it. Node's own way to do that never ends where a file system calls a folder absent that
+ * cannot be made, as /proc does.
+ */
+async function makeFolder(path: string): Promise<void> {
+  const above = dirname(path);
+  if (above !== path && (await orUndefined(stat(above))) === undefined) await makeFolder(above);
+  await mkdir(path, { mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== "EEXIST") throw error;
+  });
 }
 
 /** The number of a folder in its file system; `undefined` for what is none, and for one that is gone. */
