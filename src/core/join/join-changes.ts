@@ -38,6 +38,14 @@ const unknownPool = "unknown";
 /** Of a machine whose key is not known: no key has this digest. */
 const noKey = "0".repeat(64);
 
+/** Whether a binding records the release of a machine that the suite did not admit, of which it knows the name alone. */
+export const isOfUnknownMachine = ({ publicKey }: Pick<NodeBinding["spec"], "publicKey">): boolean =>
+  publicKey === noKey;
+
+/** The pool of a binding, if it is known. */
+export const knownPoolOf = (spec: Pick<NodeBinding["spec"], "publicKey" | "pool">): string | undefined =>
+  isOfUnknownMachine(spec) && spec.pool === unknownPool ? undefined : spec.pool;
+
 /**
  * The spec of a binding that records the release of a node which the suite did not admit: the certificates of its machine are not
  * known, and another approver may renew them.

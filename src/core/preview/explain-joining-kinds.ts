@@ -2,6 +2,7 @@ import type { JoinPlace } from "../../api/kinds/join-place.ts";
 import type { NodeBinding } from "../../api/kinds/node-binding.ts";
 import type { ProvisioningToken } from "../../api/kinds/provisioning-token.ts";
 import { timestampOf } from "../../api/schema/object.ts";
+import { isOfUnknownMachine, knownPoolOf } from "../join/join-changes.ts";
 import { endedTokensStayMs, tokenEnd } from "../join/ended-tokens.ts";
 import type { Facts } from "../pool/pool-queries.ts";
 import { type Explanation, type Remedies, section } from "./explanation.ts";
@@ -80,15 +81,12 @@ export function explainJoinPlace({ metadata: { name }, spec, status }: JoinPlace
 export function explainNodeBinding({ metadata: { name }, spec }: NodeBinding, facts: Facts): Explanation {
   const node = facts.members.node(name);
   const refused = refusedRequests(name, spec, facts.now);
-  const sections = [
-    ...section("Bound to", [`the machine of key ${spec.publicKey.slice(0, 12)}…, which joined pool ${spec.pool}`]),
-    ...section("Requests for certificates", refused.lines),
-  ];
+  const sections = [...section("Bound to", [boundTo(spec)]), ...section("Requests for certificates", refused.lines)];
   const of = (state: Parameters<typeof explanation>[3]) => explanation("nodebinding", name, facts, state, sections);
   if (spec.revoked === true)
     return of({
       reason: "Revoked",
-      headline: `An administrator released the name ${name}: its machine gets no certificate.`,
+      headline: `An administrator released the name ${name}: its machine${isOfUnknownMachine(spec) ? ", which another approver admitted," : ""} gets no certificate.`,
       next: ["the next machine that takes the name ends this"],
       todo: refused.todo,
     });
@@ -119,6 +117,13 @@ export function explainNodeBinding({ metadata: { name }, spec }: NodeBinding, fa
       });
 }
 
+function boundTo(spec: NodeBinding["spec"]): string {
+  if (!isOfUnknownMachine(spec))
+    return `the machine of key ${spec.publicKey.slice(0, 12)}…, which joined pool ${spec.pool}`;
+  const pool = knownPoolOf(spec);
+  return `no known machine: this suite did not admit the one of the name, and records its release alone; its Node was in ${pool === undefined ? "no pool, or gone" : `pool ${pool}`} then`;
+}
+
 /** The name of the admission policy that refuses requests for certificates. */
 const policy = "former-machines-of-nodes";
 
@@ -128,9 +133,11 @@ const policy = "former-machines-of-nodes";
  */
 export function refusedRequests(
   name: string,
-  { pool, revoked, exclusive, expiresAt, formerExpiresAt, formerCertificates = [] }: NodeBinding["spec"],
+  spec: NodeBinding["spec"],
   now: number,
 ): { readonly lines: readonly string[]; readonly todo: readonly string[] } {
+  const { revoked, exclusive, expiresAt, formerExpiresAt, formerCertificates = [] } = spec;
+  const pool = knownPoolOf(spec);
   const isGood = (end: string | undefined): end is string => end !== undefined && Date.parse(end) > now;
   if (revoked === true && [expiresAt, formerExpiresAt].some(isGood))
     return {
@@ -138,7 +145,7 @@ export function refusedRequests(
         `the API server refuses all requests of the Node (policy ${policy}), because an administrator released the name`,
       ],
       todo: [
-        `to have a machine of this name, make a token for it: mco token create --pool ${shellWord(pool)} --node ${name}`,
+        `to have a machine of this name, make a token for it: mco token create --pool ${pool === undefined ? "POOL" : shellWord(pool)} --node ${name}`,
         `to take the release back: kubectl delete nodebinding ${name}`,
       ],
     };

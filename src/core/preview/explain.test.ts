@@ -23,7 +23,9 @@ import { foldBook } from "../books/fold-book.ts";
 import { type Past, pastOf, noPast } from "../books/past.ts";
 import { readBook } from "../books/read-book.ts";
 import { explainClusterOperator, explainMachineConfig, explainNode, explainPool } from "./explain.ts";
+import { explainNodeBinding } from "./explain-joining-kinds.ts";
 import { explanationText } from "./explanation.ts";
+import { releasedSpec } from "../join/join-changes.ts";
 
 const now = Date.UTC(2030, 0, 1, 12);
 const [old, new_] = [
@@ -439,6 +441,29 @@ describe("what a node says of itself", () => {
     expect(textWith({ formerExpiresAt: later })).toContain("the API server refuses none of its requests");
     expect(textWith({ ...former, formerExpiresAt: "2000-01-01T00:00:00Z" })).not.toContain("Requests for");
   });
+
+  test.for([
+    { pool: "worker", was: "its Node was in pool worker then", remedy: "mco token create --pool worker --node x" },
+    { pool: undefined, was: "its Node was in no pool, or gone then", remedy: "mco token create --pool POOL --node x" },
+  ])(
+    "of a released machine that others admitted, it makes up no way into a pool: $pool [preview-explain-32]",
+    ({ pool, was, remedy }) => {
+      const facts = clusterOf({ pools: [poolNamed("worker")], nodes: [node("x", { roles: [] })] });
+      const binding = { metadata: { name: "x" }, spec: releasedSpec(pool, facts.now) } as NodeBinding;
+      const text = explanationText(explainNodeBinding(binding, facts));
+      expect(text).toContain("its machine, which another approver admitted, gets no certificate");
+      expect(text).toContain("Bound to:\n  no known machine: this suite did not admit the one of the name");
+      expect(text).toContain(was);
+      expect(text).toContain(remedy);
+      const ofNode = explanationText(explainNode(facts, "x", { binding }) ?? expect.fail());
+      expect(ofNode).toContain("In no pool:\n  this suite did not admit its machine");
+      for (const one of [text, ofNode]) expect(one).not.toMatch(/joined pool|of key|pool unknown/);
+      const known = { ...binding, spec: { ...binding.spec, publicKey: "ab".repeat(32), pool: "worker" } };
+      expect(explanationText(explainNodeBinding(known, facts))).toContain(
+        "the machine of key abababababab…, which joined pool worker",
+      );
+    },
+  );
 
   test("a disagreement of annotations and MachineConfigNode is reported after a minute [preview-explain-3]", () => {
     const { members } = clusterOf({

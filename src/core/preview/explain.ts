@@ -27,6 +27,7 @@ import {
   renderWait,
 } from "../pool/pool-queries.ts";
 import { isOldIgnition, recentIgnition } from "../join/boot-program.ts";
+import { isOfUnknownMachine } from "../join/join-changes.ts";
 import { lastWriterText } from "../config/changed-sources.ts";
 import { titleOfChange } from "../config/describe-diff.ts";
 import { diffConfigs } from "../config/diff-configs.ts";
@@ -591,7 +592,9 @@ const refusedOf = ({ name, facts, binding }: Pick<NodeView, "name" | "facts" | "
 function unassignedLines({ membership, node }: NodeView["known"], binding: NodeBinding | undefined): readonly string[] {
   const { lastPool, releasedAt, revoked } = binding?.spec ?? {};
   if (membership.verdict !== "none" || binding === undefined) return [];
-  const joined = `its machine joined pool ${binding.spec.pool}`;
+  const joined = isOfUnknownMachine(binding.spec)
+    ? "this suite did not admit its machine"
+    : `its machine joined pool ${binding.spec.pool}`;
   const was =
     lastPool === undefined
       ? []
