@@ -133,7 +133,9 @@ const encoderLength = (text: string): number => {
  * Merges a pool's MachineConfigs into its rendered config, or returns why it cannot.
  *
  * Pure and repeatable: the same members give the same name, byte for byte the reference's. Members that were rendered
- * before are not parsed again as long as their objects are the same.
+ * before are not parsed again as long as their objects are the same. The name is not decided before the contents: it is
+ * their hash, its YAML takes two thirds of the time and more, and merging a tenth. The caller compares the contents with
+ * those that are stored by that name.
  * Source of the rules: openshift/machine-config-operator pkg/controller/{render,common} (main).
  */
 export function renderPool(inputs: RenderInputs): RenderResult {
