@@ -136,6 +136,14 @@ describe("drain", () => {
       message:
         "0 of 1 pods have left; blocked: pod default/web-1 by PodDisruptionBudget default/keep-web (allowed disruptions 0, 2 healthy of 2 needed)",
     });
+    const { status } = (await harness.act(() => harness.kube.get(MachineConfigNode, { name: "w0" }))) ?? {};
+    expect(conditionOf(status?.conditions, "Reconciling")).toMatchObject({
+      status: "True",
+      reason: "PodsBlocked",
+      message: expect.stringContaining("keep-web") as string,
+    });
+    // The daemon says which generation it has seen.
+    expect(status?.observedGeneration).toBeUndefined();
     expect((await harness.events("DrainBlocked")).length).toBe(1);
     await harness.act(() =>
       harness.kube.delete(kubernetes.PodDisruptionBudget, { name: "keep-web", namespace: "default" }),

@@ -80,12 +80,8 @@ async function writePhases(
         const conditions = withPhases(before, reports, clock.now());
         return conditions === before
           ? undefined
-          : {
-              status: {
-                conditions: [...conditions],
-                observedGeneration: Math.max(object.status?.observedGeneration ?? 1, object.metadata.generation ?? 1),
-              },
-            };
+          : // The daemon alone says which target it has seen.
+            { status: { conditions: [...conditions] } };
       },
       { subresource: "status", owner: fieldManagers.drain, signal, byItem: true },
     );

@@ -4,6 +4,8 @@ import { type Node, kubernetes } from "../api/foreign/kubernetes.ts";
 import { MachineConfigNode } from "../api/kinds/machine-config-node.ts";
 import { PinnedImageSet } from "../api/kinds/pinned-image-set.ts";
 import { annotations, fieldManagers, hostPaths } from "../api/names.ts";
+import type { Condition } from "../api/schema/object.ts";
+import { withNodeProgress } from "../core/books/node-progress.ts";
 import { type PinAnswer, type PinGrant, pinAnswerText, pinTurnSeconds } from "../core/images/pin-grant.ts";
 import {
   type PinFailure,
@@ -276,7 +278,12 @@ export async function answerGrant(
 
 async function writeStatus(report: PinReport, name: string, { kube, clock, signal }: Context): Promise<void> {
   const options = { subresource: "status", owner: fieldManagers.daemon, byItem: true, signal } as const;
-  const statusOf = (object: MachineConfigNode) => pinnedStatus(object.status, report, clock.now());
+  const statusOf = (object: MachineConfigNode) => {
+    const after = pinnedStatus(object.status, report, clock.now());
+    return after === undefined
+      ? undefined
+      : { ...after, conditions: withProgressOfNode(after.conditions, clock.now()) };
+  };
   const object = await updateObject(
     kube,
     MachineConfigNode,
@@ -308,11 +315,17 @@ async function writePause(name: string, { kube, clock, signal }: Context): Promi
     { name },
     (before) => {
       const conditions = pausedConditions(before.status?.conditions ?? [], clock.now());
-      return conditions === undefined ? undefined : { status: { conditions } };
+      return conditions === undefined
+        ? undefined
+        : { status: { conditions: withProgressOfNode(conditions, clock.now()) } };
     },
     { subresource: "status", owner: fieldManagers.daemon, byItem: true, signal },
   );
 }
+
+const withProgressOfNode = (conditions: readonly Condition[] = [], now: number): Condition[] => [
+  ...withNodeProgress(conditions, now),
+];
 
 function reportEnd({ nodeName, grant }: Fetch, failures: readonly PinFailure[], { report }: Context): void {
   const line = {

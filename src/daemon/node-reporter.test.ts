@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import type { Node } from "../api/foreign/kubernetes.ts";
+import { MachineConfigNode } from "../api/kinds/machine-config-node.ts";
 import { createKubeClient } from "../kube/kube-client.ts";
 import { systemClock, systemRandom } from "../ports/node/index.ts";
 import { silentLogger } from "../ports/logger.ts";
@@ -78,4 +79,47 @@ test("one that the cache shows has been seen [node-reporter-3]", async () => {
   expect(reporter.hasWritten(key, "a")).toBe(false);
   await reporter.annotate(node(2, "a"), { [key]: "a" });
   expect(got).toHaveLength(1);
+});
+
+test("a target that the daemon has not seen is not observed, and one that it has seen is, with nothing else to report [node-reporter-4]", async () => {
+  const written: Record<string, unknown>[] = [];
+  let object = {
+    apiVersion: MachineConfigNode.apiVersion,
+    kind: MachineConfigNode.kind,
+    metadata: { name: nodeName, generation: 3, resourceVersion: "7" },
+    spec: { node: { name: nodeName }, pool: { name: "worker" }, configVersion: { desired: "rendered-b" } },
+    status: {},
+  };
+  const kube = createKubeClient({
+    transport: ({ method, body }) => {
+      if (method === "PATCH") {
+        const operations = JSON.parse(String(body)) as { path: string; value: unknown }[];
+        const changed = Object.fromEntries(
+          operations.flatMap(({ path, value }) => {
+            const [, field, key = ""] = /^\/(status)\/?(\w*)/.exec(path) ?? [];
+            return field === undefined ? [] : key === "" ? Object.entries(value as object) : [[key, value]];
+          }),
+        );
+        written.push(changed);
+        object = { ...object, status: { ...object.status, ...changed } };
+      }
+      return Promise.resolve({ status: 200, headers: {}, body: JSON.stringify(object) });
+    },
+    clock: systemClock,
+    random: systemRandom,
+    userAgent: "test",
+  });
+  const reporting = () => nodeReporter({ kube, clock: systemClock, log: silentLogger, nodeName });
+  const flushed = async (desired: string) => {
+    const reporter = reporting();
+    reporter.versions({ desired, current: "rendered-a" });
+    await reporter.flush();
+    return written.at(-1)?.["observedGeneration"];
+  };
+  expect(await flushed("rendered-a")).toBe(1);
+  object = { ...object, status: { ...object.status, configVersion: { desired: "rendered-b", current: "rendered-a" } } };
+  expect(await flushed("rendered-b")).toBe(3);
+  expect(written).toHaveLength(2);
+  await flushed("rendered-b");
+  expect(written).toHaveLength(2);
 });

@@ -1,6 +1,6 @@
 import { MachineConfigNode } from "../api/kinds/machine-config-node.ts";
 import { type Node, kubernetes } from "../api/foreign/kubernetes.ts";
-import { annotations, fieldManagers } from "../api/names.ts";
+import { annotations, fieldManagers, notYetSet } from "../api/names.ts";
 import type { IrreconcilableChange } from "../core/config/irreconcilable-changes.ts";
 import {
   type PhaseReport,
@@ -230,10 +230,14 @@ function statusChange(object: MachineConfigNode, notes: Notes, now: number): Par
   const sameChanges = changes === undefined || equalValues(changes, status?.irreconcilableChanges ?? []);
   const configImage = imageVersions(status?.configImage, versions.images);
   const sameImages = equalValues(configImage ?? {}, status?.configImage ?? {});
-  if (conditions === before && sameVersions && sameImages && sameChanges) return undefined;
+  // A target that the daemon has not seen yet is not observed: tools would take the machine for one that has it.
+  const isSeen = [desired, notYetSet].includes(object.spec.configVersion.desired);
+  const observedGeneration = Math.max(status?.observedGeneration ?? 1, isSeen ? (object.metadata.generation ?? 1) : 1);
+  const sameGeneration = observedGeneration === (status?.observedGeneration ?? 1);
+  if (conditions === before && sameVersions && sameImages && sameChanges && sameGeneration) return undefined;
   return {
     status: {
-      observedGeneration: Math.max(status?.observedGeneration ?? 1, object.metadata.generation ?? 1),
+      observedGeneration,
       conditions: [...conditions],
       ...(desired === "" ? {} : { configVersion: { desired, ...(current === undefined ? {} : { current }) } }),
       ...(sameImages ? {} : { configImage: removing(status?.configImage, configImage) }),

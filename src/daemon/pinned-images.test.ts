@@ -135,6 +135,10 @@ async function machine(options: Partial<MemoryPodImagesOptions> = {}) {
         degraded: of(pinnedImageConditions.degraded),
       };
     },
+    async stalled() {
+      const { status } = (await act(() => kube.get(MachineConfigNode, { name }))) ?? {};
+      return conditionOf(status?.conditions, "Stalled")?.status;
+    },
     async list() {
       const entry = await act(() => host.files.read(hostPaths.pinnedImages, signal));
       return entry?.kind === "file" ? new TextDecoder().decode(entry.contents) : undefined;
@@ -203,10 +207,12 @@ describe("a machine with a grant", () => {
       },
       { name: "good", desiredGeneration: 1, currentGeneration: 1 },
     ]);
+    expect(await one.stalled()).toBe("True");
     expect(await one.list()).toBe(pinDropIn([image("b")]));
     await one.set("bad", "a", "c");
     await one.grant("bad", "good");
     await one.pass(60_000);
+    expect(await one.stalled()).toBe("False");
     const corrected = await one.says();
     expect({ ...corrected, sets: corrected.sets?.[0] }).toEqual({
       answer: { of: 2, is: "done" },

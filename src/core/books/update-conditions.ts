@@ -3,6 +3,7 @@ import type { BookSections, ReportMark } from "../../api/books/report-table.ts";
 import { withTransition } from "../../api/schema/conditions.ts";
 import { type Condition, timestampOf } from "../../api/schema/object.ts";
 import { durationText } from "./fold-book.ts";
+import { withNodeProgress } from "./node-progress.ts";
 import { machineConfigNodeConditions as types } from "../../api/names.ts";
 
 /** The current report of one update phase; parents are derived during a run, and given at its end. */
@@ -47,7 +48,7 @@ const clip = (message: string) => (message.length <= messageLimit ? message : `$
 
 /**
  * The conditions after some phases reported: types that are missing are filled in, parents follow from their children,
- * and the time of a transition moves only when the status does.
+ * `Reconciling` and `Stalled` from all, and the time of a transition moves only when the status does.
  *
  * @param now milliseconds since the epoch.
  * @returns the same list when nothing changed.
@@ -101,7 +102,7 @@ export function withPhases(
   const unchanged =
     merged.every((condition) => known.get(condition.type) === condition) &&
     merged.length + foreign.length === before.length;
-  return unchanged ? before : [...merged, ...foreign];
+  return withNodeProgress(unchanged ? before : [...merged, ...foreign], now);
 }
 
 function parentOf(type: string, children: readonly PhaseReport[]): PhaseReport {

@@ -5,6 +5,7 @@ import { describe, expect, test } from "vitest";
 import type { MachineConfigPool } from "../../../src/api/kinds/machine-config-pool.ts";
 import type { Condition, KubeObject } from "../../../src/api/schema/object.ts";
 import { conditionsOfBuild } from "../../../src/core/build/build-state.ts";
+import { withNodeProgress } from "../../../src/core/books/node-progress.ts";
 import { progressOfConfig } from "../../../src/core/build/image-progress.ts";
 import type { BuildState } from "../../../src/core/config/build-phase.ts";
 import { type Progress, withProgress } from "../../../src/api/schema/progress-conditions.ts";
@@ -52,6 +53,16 @@ const imageConfig = (...conditions: Omit<Condition, "lastTransitionTime">[]) => 
   metadata: { name: "worker", generation: 2 },
   status: { observedGeneration: 2, conditions: withProgress(conditions, progressOfConfig(conditions), at) },
 });
+const node = (conditions: readonly Omit<Condition, "lastTransitionTime">[], metadata: object = {}) => ({
+  apiVersion: "machineconfiguration.openshift.io/v1",
+  kind: "MachineConfigNode",
+  metadata: { name: "worker-0", generation: 2, ...metadata },
+  status: { observedGeneration: 2, conditions: withNodeProgress(conditions as Condition[], at) },
+});
+const [hasTarget, awaitsTarget] = [
+  condition("Updated", "True", "Updated"),
+  condition("Updated", "False", "UpdateRequested", "an update to b was asked for"),
+];
 const updated = rollout(true, false, "AllNodesUpdated");
 
 const script = readFileSync(join(import.meta.dirname, "../../../install/argocd/health.lua"), "utf8");
@@ -76,6 +87,16 @@ const cases: readonly Case[] = [
   [build({ phase: "Succeeded", reason: "Ready", message: "" }), "Current", "Healthy"],
   [build({ phase: "Failed", reason: "PushRejected", message: "" }), "Failed", "Degraded"],
   [build({ phase: "Interrupted", reason: "Superseded", message: "" }), "Current", "Healthy"],
+  [node([]), "InProgress", "Progressing"],
+  [node([hasTarget]), "Current", "Healthy"],
+  [node([hasTarget], { generation: 3 }), "InProgress", "Progressing"],
+  [node([awaitsTarget]), "InProgress", "Progressing"],
+  [node([awaitsTarget, condition("Drained", "Unknown", "Draining", "2 pods are left")]), "InProgress", "Progressing"],
+  [node([hasTarget, condition("NodeDegraded", "True", "ConfigDrift", "/etc/a differs")]), "Failed", "Degraded"],
+  [node([awaitsTarget, condition("NodeDegraded", "True", "UpdateFailed", "no")]), "Failed", "Degraded"],
+  [node([hasTarget, condition("PinnedImageSetsProgressing", "True", "ImagePrefetch")]), "InProgress", "Progressing"],
+  [node([hasTarget, condition("PinnedImageSetsProgressing", "False", "AwaitsTurn")]), "Current", "Healthy"],
+  [node([hasTarget, condition("PinnedImageSetsDegraded", "True", "PrefetchFailed", "no")]), "Failed", "Degraded"],
   [imageConfig(condition("Accepted", "True", "Accepted")), "InProgress", "Progressing"],
   [imageConfig(condition("UpToDate", "True", "UpToDate")), "Current", "Healthy"],
   [imageConfig(condition("InputsValid", "False", "SecretMissing")), "Failed", "Degraded"],
