@@ -24,7 +24,7 @@ import { problemsOfPool } from "../pool/judge-pool.ts";
 import { type AroundRegistries, type PlannedRegistries, planRegistries } from "../preview/plan-registries.ts";
 import { problemOf } from "../runtime/decide-registries.ts";
 import { isRegistryObject, noRegistries, objectNameOf, withRegistryManifests } from "../runtime/registry-objects.ts";
-import { openshiftNamespaces } from "../render/openshift-inputs.ts";
+import { isOpenShiftInFolder, openshiftNamespaces } from "../render/openshift-inputs.ts";
 import { pullSecretKey, pullSecretOf } from "../render/pull-secret.ts";
 import { releaseOf } from "../render/release-of.ts";
 import { renderForPool } from "../render/render-for-pool.ts";
@@ -229,9 +229,9 @@ function bootstrapSources(
 
 type BootstrapSecret = Secret & { readonly stringData?: Readonly<Record<string, string>> };
 
-/** Where the pull secret lies, as the ControllerConfig says. An installer's folder may have no Infrastructure. */
-const pullSecretPlace = ({ spec }: Pick<ControllerConfig, "spec">) =>
-  pullSecretKey(spec.pullSecret?.namespace === openshiftNamespaces.config);
+/** Where the pull secret lies, as the ControllerConfig says. */
+const pullSecretPlace = (controllerConfig: Pick<ControllerConfig, "spec">) =>
+  pullSecretKey(isOpenShiftInFolder(controllerConfig));
 
 const pullSecretIn = (
   found: ReadonlyMap<string, BootstrapInput>,

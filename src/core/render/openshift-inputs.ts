@@ -48,4 +48,10 @@ export const inputNamespace = (
  * of them are OpenShift's.
  */
 export const isOpenShiftBy = (controllerConfig: Pick<ControllerConfig, "spec"> | undefined): boolean =>
-  controllerConfig?.spec.pullSecret?.namespace === openshiftNamespaces.config && isRecord(controllerConfig.spec.infra);
+  controllerConfig !== undefined && isOpenShiftInFolder(controllerConfig) && isRecord(controllerConfig.spec.infra);
+
+/**
+ * The same before there is a cluster, in a folder of which nothing is a tenant's, and which may have no Infrastructure.
+ */
+export const isOpenShiftInFolder = ({ spec }: Pick<ControllerConfig, "spec">): boolean =>
+  spec.pullSecret?.namespace === openshiftNamespaces.config;
