@@ -131,7 +131,7 @@ export const errorCodes = {
     meaning:
       "The folder has parts of a cluster, but no `mco up` of this user recorded that it made this folder: a repository or an archive may have brought it, an earlier release made it, or it was moved or restored.",
     remedy:
-      "Choose another folder with --dir, or remove this one. If you know who made everything in it, `mco up --adopt` records it as yours; --kubeconfig with the path of its kubeconfig uses that file alone.",
+      "Choose another folder with --dir, or remove this one. If you know who made everything in it, `mco up --adopt` with the same --dir records it as yours; --kubeconfig with the path of its kubeconfig uses that file alone.",
   },
   MCO_CLUSTER_FOLDER_LINK: {
     meaning:
