@@ -37,6 +37,11 @@ test.for([
     problems: ["MachineConfigPool/worker is Updated and Updating"],
   },
   {
+    title: "Reconciling beside Stalled is refused",
+    object: pool([condition("Reconciling", "True"), condition("Stalled", "True")]),
+    problems: ["MachineConfigPool/worker is Reconciling and Stalled"],
+  },
+  {
     title: "a failure without a reason is refused",
     object: pool([condition("RenderDegraded", "True")]),
     problems: ["MachineConfigPool/worker: RenderDegraded does not say why"],

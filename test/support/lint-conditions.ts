@@ -35,6 +35,14 @@ function countProblems(object: WithConditions): readonly string[] {
       ];
 }
 
+/** Tools take a machine at rest for one that is there, or that has failed. */
+function toolProblems({ kind, metadata, status }: WithConditions): readonly string[] {
+  const reconciling = status?.conditions?.find(({ type }) => type === "Reconciling");
+  return reconciling?.status === "False"
+    ? []
+    : [`${kind}/${metadata.name} is reconciling at rest: ${JSON.stringify(reconciling)}`];
+}
+
 /** What no object's conditions may ever state, whatever happens in the cluster. */
 export function conditionProblems(object: WithConditions): readonly string[] {
   const who = `${object.kind}/${object.metadata.name}`;
@@ -62,6 +70,7 @@ export function conditionProblems(object: WithConditions): readonly string[] {
   const is = (type: string) => conditions.find((condition) => condition.type === type)?.status === "True";
   if (is("Updated") && (is("Degraded") || is("NodeDegraded"))) problems.push(`${who} is Updated and Degraded`);
   if (is("Updated") && is("Updating")) problems.push(`${who} is Updated and Updating`);
+  if (is("Reconciling") && is("Stalled")) problems.push(`${who} is Reconciling and Stalled`);
   return problems;
 }
 
@@ -105,6 +114,7 @@ export async function lintConditions(kube: KubeClient, quietSeconds: number): Pr
       const first = new Map(list.items.map((object) => [object.metadata.name, saying(object)]));
       const found = list.items.flatMap(conditionProblems);
       if (kind.kind === MachineConfigPool.kind) found.push(...list.items.flatMap(countProblems));
+      if (kind.kind === MachineConfigNode.kind) found.push(...list.items.flatMap(toolProblems));
       if (list.items.length === 0) found.push(`there is no ${kind.kind}`);
       for (const object of list.items)
         if ((object.status?.conditions ?? []).length === 0)
