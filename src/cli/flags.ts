@@ -120,7 +120,10 @@ export const flags = {
     },
     { flag: "--json", text: "print one JSON object when the cluster is ready, instead of the live view" },
   ],
-  down: [ownDirectory, { flag: "--purge", text: "also delete the directory" }],
+  down: [
+    ownDirectory,
+    { flag: "--purge", text: "also delete the cluster in the directory, and the directory if nothing else is in it" },
+  ],
   status: [json, { flag: "--watch", short: "w", text: "keep the view up to date" }, directory, kubeconfig],
   explain: [
     { flag: "--json", text: "print one JSON object: reason, sections, next steps, remedies" },

@@ -209,6 +209,40 @@ describe("a folder that came with a repository", () => {
   });
 });
 
+describe("mco down --purge", () => {
+  /** The folder of a cluster that has ended. */
+  async function ofEndedCluster(): Promise<string> {
+    const cluster = await inFolder("{ token: t }");
+    const supervisor = { pid: process.pid, startTime: "of another process" };
+    const record = { v: 1, version: "0", network: "127.1.1", supervisor, processes: [], hosts: [] };
+    await writeFile(join(cluster, "cluster.json"), JSON.stringify(record));
+    return cluster;
+  }
+  const exists = (path: string) => systemFiles.stat(path).then((stat) => stat !== undefined);
+
+  test("removes the folder of a cluster, and what is recorded of it [cli-down-purge-1]", async () => {
+    const cluster = await ofEndedCluster();
+    await mkdir(join(cluster, "hosts/worker-0/rootfs"), { recursive: true });
+    expect(await down(["--purge"])).toBe(0);
+    expect(await exists(cluster)).toBe(false);
+    expect(await down(["--purge"])).toBe(0);
+  });
+
+  test("leaves files that are not the cluster's [cli-down-purge-2]", async () => {
+    const cluster = await ofEndedCluster();
+    await writeFile(join(cluster, "notes.txt"), "mine");
+    expect(await down(["--purge"])).toBe(0);
+    expect(await systemFiles.list(cluster)).toEqual(["notes.txt"]);
+  });
+
+  test("leaves a folder that has no cluster as it is [cli-down-purge-3]", async () => {
+    const folder = await temporaryFolder();
+    await mkdir(join(folder, "documents"));
+    expect(await down(["--purge", "--dir", folder])).toBe(0);
+    expect(await systemFiles.list(folder)).toEqual(["documents"]);
+  });
+});
+
 test("a context that a pod without a kubeconfig cannot have is refused, and not left out [cli-pod-context-1]", async () => {
   const root = await temporaryFolder();
   const folder = join(root, "var/run/secrets/kubernetes.io/serviceaccount");

@@ -9,4 +9,4 @@ export {
   ports,
   readRecord,
 } from "./cluster/layout.ts";
-export { partOfCluster, refuseForeignFolder, refuseLinks } from "./cluster/protect-folder.ts";
+export { partOfCluster, refuseForeignFolder, refuseLinks, removeCluster } from "./cluster/protect-folder.ts";

@@ -1,6 +1,7 @@
 import { resolve } from "node:path";
-import { layoutOf } from "../../standin/index.ts";
+import { type Layout, layoutOf, partOfCluster, removeCluster } from "../../standin/index.ts";
 import { runningCluster, startTimeOf } from "../../standin/cluster.ts";
+import { listText } from "../../core/text/list-text.ts";
 import { systemClock, systemFiles } from "../../ports/node/index.ts";
 import { readArguments } from "../arguments.ts";
 import { flags } from "../flags.ts";
@@ -28,10 +29,25 @@ export async function run(args: readonly string[]): Promise<number> {
     for (const one of [{ pid, startTime }, ...record.processes]) if (await alive(one)) process.kill(one.pid, "SIGKILL");
     processIo().out(`the cluster in ${layout.directory} has ended\n`);
   }
-  if (values.purge) {
-    await forgetFolder(layout);
-    await systemFiles.remove(layout.directory);
-    processIo().out(`removed ${layout.directory}\n`);
-  }
+  if (values.purge) await purge(layout);
   return 0;
+}
+
+/** Removes the cluster and nothing else: a mistyped folder keeps its files. */
+async function purge(layout: Layout): Promise<void> {
+  const { directory } = layout;
+  const isAny = [await partOfCluster(systemFiles, layout), await systemFiles.stat(layout.identity)].some(
+    (part) => part !== undefined,
+  );
+  if (!isAny) {
+    processIo().out(`there is no cluster in ${directory} to remove\n`);
+    return;
+  }
+  await forgetFolder(layout);
+  const left = await removeCluster(systemFiles, layout);
+  processIo().out(
+    left.length === 0
+      ? `removed ${directory}\n`
+      : `removed the cluster in ${directory}; what is not the cluster's stays: ${listText(left, 5)}\n`,
+  );
 }

@@ -94,6 +94,24 @@ export async function partOfCluster(files: Pick<Files, "stat">, layout: Layout):
 }
 
 /**
+ * Removes a cluster from its folder, and the folder once nothing else is in it: a user may have named one with files of
+ * their own.
+ *
+ * @returns the paths that stay, none if the folder is gone. The caller has checked that the cluster has ended, and is the user's.
+ */
+export async function removeCluster(files: Pick<Files, "remove" | "list">, layout: Layout): Promise<readonly string[]> {
+  const { directory } = layout;
+  for (const path of [...partsOf(layout), ...partsOfKubernetes(layout), layout.identity]) await files.remove(path);
+  const left = await files.list(directory);
+  if (left.length === 0) await files.remove(directory);
+  return left.map((name) => `${directory}/${name}`);
+}
+
+/** Parts that only a cluster with Kubernetes' own programs has, beside its etcd. */
+const partsOfKubernetes = ({ directory }: Layout): readonly string[] =>
+  ["audit-policy.json", "kube-controller-manager", "kube-scheduler"].map((name) => `${directory}/${name}`);
+
+/**
  * Refuses a folder with a symbolic link where a cluster writes: its author would choose which file of the user is
  * written, or removed. Links above the folder are the user's own. The file systems of machines, images and pods have
  * links of their own, which their writers check.
