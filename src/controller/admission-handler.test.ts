@@ -184,6 +184,69 @@ describe("admission of MachineConfigs", () => {
     expect((await review("KubeletConfig", headers(20_000), headers(20_000))).allowed).toBe(true);
     expect((await review("KubeletConfig", headers(20_001), headers(20_000))).allowed).toBe(false);
   });
+
+  describe("of a list with more problems than are said", () => {
+    const kubelet = (kubeletConfig: object, metadata: object = {}) => ({
+      ...config({ kubeletConfig }, metadata),
+      kind: "KubeletConfig",
+    });
+    const isAllowed = async (before: object, after: object, metadata: object = {}) =>
+      (await review("KubeletConfig", kubelet(after, metadata), kubelet(before))).allowed;
+    const taints = (count: number): readonly object[] =>
+      Array.from({ length: count }, (_, i) => ({ key: `k${i}`, effect: "No" }));
+    const wrong = { key: "k", effect: "Never" };
+
+    test.for([150, 20_000])(
+      "of %i problems none is new where the list stays or is shortened [admission-standing-6]",
+      async (count) => {
+        const registerWithTaints = taints(count);
+        const before = { registerWithTaints };
+        expect(await isAllowed(before, before, { labels: { a: "b" } })).toBe(true);
+        expect(await isAllowed(before, { ...before, podPidsLimit: 1000 })).toBe(true);
+        expect(await isAllowed(before, { registerWithTaints: registerWithTaints.slice(1) })).toBe(true);
+        expect(await isAllowed(before, { registerWithTaints: registerWithTaints.slice(-20) })).toBe(true);
+        expect(await isAllowed(before, { registerWithTaints: [] })).toBe(true);
+      },
+    );
+
+    test.for([150, 20_000])(
+      "beside %i problems a new one is refused, wherever it is and whatever it takes the place of [admission-standing-7]",
+      async (count) => {
+        const registerWithTaints = taints(count);
+        const before = { registerWithTaints };
+        for (const changed of [
+          [...registerWithTaints, wrong],
+          [wrong, ...registerWithTaints],
+          registerWithTaints.with(-1, wrong),
+          [...registerWithTaints.slice(1), { key: "k1", effect: "No" }],
+        ])
+          expect(await isAllowed(before, { registerWithTaints: changed })).toBe(false);
+        expect(await isAllowed(before, { ...before, maxPods: -1 })).toBe(false);
+        expect(await isAllowed(before, { ...before, maxPods: "many" })).toBe(false);
+      },
+    );
+
+    test("what another field makes wrong with a list is new, whatever number of problems it has [admission-standing-8]", async () => {
+      const enforceNodeAllocatable = [...Array.from({ length: 20_000 }, (_, i) => `x${i}`), "pods"];
+      expect(await isAllowed({ enforceNodeAllocatable }, { enforceNodeAllocatable, podPidsLimit: 1000 })).toBe(true);
+      expect(await isAllowed({ enforceNodeAllocatable }, { enforceNodeAllocatable, cgroupsPerQOS: false })).toBe(false);
+      const vmodule = Array.from({ length: 20_000 }, () => ({ filePattern: "=" }));
+      const options = { text: { splitStream: true } };
+      expect(await isAllowed({ logging: { vmodule } }, { logging: { vmodule, verbosity: 2 } })).toBe(true);
+      expect(await isAllowed({ logging: { vmodule } }, { logging: { vmodule, format: "json" } })).toBe(false);
+      expect(await isAllowed({ logging: { vmodule } }, { logging: { vmodule, options } })).toBe(false);
+    });
+
+    test("the items of a map are told apart by their names [admission-standing-9]", async () => {
+      const headers = Object.fromEntries(Array.from({ length: 20_000 }, (_, i) => [`h${i}`, i]));
+      const { h7: _, ...fewer } = headers;
+      expect(await isAllowed({ staticPodURLHeader: headers }, { staticPodURLHeader: fewer })).toBe(true);
+      expect(await isAllowed({ staticPodURLHeader: headers }, { staticPodURLHeader: { ...headers, h7: 8 } })).toBe(
+        false,
+      );
+      expect(await isAllowed({ staticPodURLHeader: fewer }, { staticPodURLHeader: headers })).toBe(false);
+    });
+  });
 });
 
 describe("admission of pools", () => {

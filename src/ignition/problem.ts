@@ -8,6 +8,8 @@ export interface Problem {
   readonly remedy?: string;
   /** `error`: it is refused. `warning`: it renders, but does not do what its author expects. */
   readonly severity: "error" | "warning";
+  /** It stands for problems of the items of the list or map at `path` that are not named one by one. */
+  readonly isRest?: true;
 }
 
 /** Joins a path and a field name or list index. */

@@ -10,7 +10,7 @@ import { hasMembers, mapItems, mapValues } from "./map-items.ts";
  * is read as it is, is not copied.
  */
 export const asRead = (value: Decoded, type: GoStruct): Decoded =>
-  value === emptyStruct ? emptyAsRead(type) : readStruct(value, type);
+  hasMembers(value) ? readStruct(value, type) : emptyAsRead(type);
 
 const emptiesAsRead = new WeakMap<GoStruct, Decoded>();
 
@@ -47,7 +47,7 @@ function membersBefore(name: string, value: Decoded, type: GoStruct): Record<str
 /** Whether a value is read as it is whatever its place: a text or a number with a value, most members by far. */
 const isRead = (value: unknown, type: GoType): boolean =>
   typeof value === "number"
-    ? value !== 0
+    ? value !== 0 && type !== "quantity"
     : typeof value === "string" && (type === "quantity" ? isShortQuantity(value) : value !== "");
 
 /** @returns `undefined` for what is not set when it is read. */

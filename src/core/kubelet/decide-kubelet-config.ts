@@ -3,7 +3,7 @@ import { asRead } from "./as-read.ts";
 import { type PoolFiles, type SettingsDecision, type SettingsView, decideSettings } from "./decide-generated.ts";
 import type { FieldProblem } from "./decode-go.ts";
 import type { BaseReading } from "./kubelet-base.ts";
-import { type ReadKubeletConfig, kubeletFiles } from "./kubelet-config.ts";
+import { type ReadKubeletConfig, decodeKubeletConfig, kubeletFiles } from "./kubelet-config.ts";
 import { kubeletConfiguration } from "./kubelet-fields.ts";
 import { gateProblem } from "./kubelet-settings.ts";
 import { problemsOfRead } from "./validate-kubelet.ts";
@@ -34,22 +34,23 @@ export function kubeletFilesOf(
   {
     pool,
     selected,
-    own,
+    own = decodeKubeletConfig(object),
   }: { readonly pool: string; readonly selected: readonly string[]; readonly own?: ReadKubeletConfig },
 ): PoolFiles {
   if (base.verdict === "refused")
     return { verdict: "refused", problems: [{ path: `pool ${pool}`, reason: base.reason }] };
   const made = kubeletFiles(object, base.config, selected, base.path, own);
-  if (made.verdict === "refused") return made;
+  if (made.verdict === "refused") return { ...made, problems: [...made.problems, ...own.ofLists] };
   const { featureGates, ...config } = made.config;
   // The gates are the cluster's own. A kubelet that is built for it knows more of them than the upstream one.
   const known = Object.entries((featureGates ?? {}) as Readonly<Record<string, boolean>>).filter(
     ([name, isOn]) => gateProblem(name, isOn) === undefined,
   );
   const problems = problemsOfRead(asRead({ ...config, featureGates: Object.fromEntries(known) }, kubeletConfiguration));
-  if (problems.length > 0) return { verdict: "refused", problems: problems.map(inObject) };
+  if (problems.length + own.ofLists.length > 0)
+    return { verdict: "refused", problems: [...problems.map(inObject), ...own.ofLists] };
   return { verdict: "files", files: made.files, withoutEffect: made.withoutEffect };
 }
 
 /** A rule of the kubelet about the merged file, said of the object that changed it. */
-const inObject = ({ path, reason }: FieldProblem): FieldProblem => ({ path: `spec.kubeletConfig.${path}`, reason });
+const inObject = (problem: FieldProblem): FieldProblem => ({ ...problem, path: `spec.kubeletConfig.${problem.path}` });

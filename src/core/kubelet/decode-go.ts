@@ -2,15 +2,20 @@ import { isQuantity, isShortQuantity } from "../../api/schema/quantities.ts";
 import { clipText } from "../text/clip-text.ts";
 import { goDurationText, parseGoDuration } from "./go-duration.ts";
 import type { GoStruct, GoType, ScalarType } from "./kubelet-fields.ts";
-import { firstMembers, keysOf, mapItems, mapValues } from "./map-items.ts";
+import { firstMembers, hasMembers, keysOf, mapItems, mapValues } from "./map-items.ts";
 
 export interface FieldProblem {
   /** `evictionHard.memory.available`, `registerWithTaints[0].key` */
   readonly path: string;
   readonly reason: string;
+  /** It stands for the problems of a list or a map that are not reported one by one; the path is that of the list. */
+  readonly isRest?: true;
 }
 
-/** A decoded value: absent members are absent, numbers are numbers, durations are texts as Go prints them. */
+/**
+ * A decoded value: absent members are absent, numbers are numbers (whole ones also where they stand for a quantity),
+ * durations are texts as Go prints them.
+ */
 export type Decoded = Readonly<Record<string, unknown>>;
 
 export interface Decoding {
@@ -50,8 +55,13 @@ interface Findings {
 
 /** Problems of a list or a map that are reported one by one. */
 export const mostOfList = 100;
-/** What is said of the others. Their number is part of it: one more of them is news. */
-export const moreProblems = (count: number): string => `has ${count} more problems like these`;
+/** Problems of a list or a map that are counted: what is behind them is not looked at, since it is refused anyway. */
+export const mostCounted = 10_000;
+/** What is said of the others. */
+export function restOf(path: string, count: number): FieldProblem {
+  const number = count + mostOfList < mostCounted ? String(count) : `at least ${mostCounted - mostOfList}`;
+  return { path, reason: `has ${number} more problems like these`, isRest: true };
+}
 /** Keys of maps are any text, and each problem below one repeats it. */
 const longestStep = 253;
 
@@ -73,7 +83,9 @@ function isPlain(value: unknown, type: GoType): boolean {
     case "boolean":
       return type === "bool" || type === "*bool";
     case "number":
-      return (type === "int32" || type === "uint32" || type === "int64") && isWhole(value, type);
+      return type === "quantity"
+        ? isWhole(value, "int64")
+        : (type === "int32" || type === "uint32" || type === "int64") && isWhole(value, type);
     default:
       return isTextList(value, type);
   }
@@ -100,12 +112,18 @@ function decodeOther(value: unknown, type: GoType, found: Findings): unknown {
   if (value === null || value === undefined) return undefined;
   if ("list" in type)
     return Array.isArray(value)
-      ? decodeEach(() => mapItems(value, (item, i) => decodeItem(item, type.list, i, found)), found)
+      ? decodeEach(() => mapItems(value, (item, i) => decodeItem(item, type.list, i, found), isFull(found)), found)
       : refuse(value, "a list", found);
   if (!isObject(value)) return refuse(value, "an object", found);
   if ("struct" in type) return decodeStruct(value, type, found);
-  return decodeEach(() => mapValues(value, (item, key) => decodeItem(item, type.map, key, found)), found);
+  return decodeEach(
+    () => mapValues(value, (item, key) => decodeItem(item, type.map, key, found), isFull(found)),
+    found,
+  );
 }
+
+/** Whether the list or map at work has as many problems as are counted. */
+const isFull = (found: Findings) => (): boolean => found.listed !== undefined && found.listed >= mostCounted;
 
 /** Decodes the items of a list or a map, and says how many problems there are that are not reported one by one. */
 function decodeEach(decode: () => unknown, found: Findings): unknown {
@@ -114,7 +132,7 @@ function decodeEach(decode: () => unknown, found: Findings): unknown {
   const decoded = decode();
   const unsaid = found.listed - mostOfList;
   found.listed = undefined;
-  if (unsaid > 0) found.problems.push({ path: pathOf(found), reason: moreProblems(unsaid) });
+  if (unsaid > 0) found.problems.push(restOf(pathOf(found), unsaid));
   return decoded;
 }
 
@@ -139,6 +157,7 @@ function isOnlyCounted(found: Findings): boolean {
 function decodeItem(item: unknown, type: GoType, at: string | number, found: Findings): unknown {
   // None of these is said to have a problem, so that nothing needs to know their place.
   if (isPlain(item, type)) return item;
+  if (typeof type !== "string" && "struct" in type && isObject(item) && !hasMembers(item)) return item;
   if (item === undefined || (item === null && type !== "duration")) return zeroItemOf(type);
   if (found.listed !== undefined && found.listed >= mostOfList) {
     if (typeof type === "string") return readScalar(item, plainOf(type)) ?? refuse(item, "", found);

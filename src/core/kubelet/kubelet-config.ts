@@ -11,7 +11,7 @@ import { kubeletConfiguration } from "./kubelet-fields.ts";
 import { type LostField, unknownFields } from "./lost-fields.ts";
 import { hasMembers } from "./map-items.ts";
 import { mergeGo } from "./merge-go.ts";
-import { kubeletApiVersion, kubeletKind } from "./validate-kubelet.ts";
+import { judgeHopelessLists, kubeletApiVersion, kubeletKind } from "./validate-kubelet.ts";
 
 /** Where the kubelet's settings are on machines of OpenShift, and on those of this suite. */
 export const kubeletConfPath = "/etc/kubernetes/kubelet.conf";
@@ -37,8 +37,10 @@ export type KubeletFiles =
 
 /** A `spec.kubeletConfig` as the kubelet decodes it. */
 export interface ReadKubeletConfig {
-  /** Without feature gates, which are the cluster's. */
+  /** Without feature gates, which are the cluster's, and without the lists of {@link ofLists}. */
   readonly value: Decoded;
+  /** Problems of lists that are refused whatever the rest says: see {@link judgeHopelessLists}. */
+  readonly ofLists: readonly FieldProblem[];
   /** Whether it sets feature gates. */
   readonly hasGates: boolean;
   readonly problems: readonly FieldProblem[];
@@ -52,9 +54,12 @@ export interface ReadKubeletConfig {
 export function decodeKubeletConfig({ spec }: Pick<KubeletConfig, "spec">): ReadKubeletConfig {
   const settings = (spec.kubeletConfig ?? {}) as Decoded;
   const { value, problems, unknown, moreUnknown } = decodeGo(withoutGates(settings), kubeletConfiguration);
+  const inObject = (problem: FieldProblem) => ({ ...problem, path: `${settingsPath}${problem.path}` });
+  const { value: kept, problems: ofLists } = problems.length > 0 ? { value, problems: [] } : judgeHopelessLists(value);
   return {
-    value: { apiVersion: kubeletApiVersion, kind: kubeletKind, ...value },
-    problems: problems.map(({ path, reason }) => ({ path: `${settingsPath}${path}`, reason })),
+    value: { apiVersion: kubeletApiVersion, kind: kubeletKind, ...kept },
+    ofLists: ofLists.map(inObject),
+    problems: problems.map(inObject),
     unknown,
     moreUnknown,
     hasGates: !isEmptyValue(settings["featureGates"]),

@@ -1,7 +1,17 @@
-/** The items of a list after a change of each; the list itself where none of them changes. */
-export function mapItems(list: readonly unknown[], change: (item: unknown, i: number) => unknown): readonly unknown[] {
+const never = () => false;
+
+/**
+ * The items of a list after a change of each; the list itself where none of them changes.
+ *
+ * @param isEnough once true, the other items stay as they are.
+ */
+export function mapItems(
+  list: readonly unknown[],
+  change: (item: unknown, i: number) => unknown,
+  isEnough: () => boolean = never,
+): readonly unknown[] {
   let items: unknown[] | undefined;
-  for (let i = 0; i < list.length; i += 1) {
+  for (let i = 0; i < list.length && !isEnough(); i += 1) {
     const item = change(list[i], i);
     if (item === list[i]) continue;
     // The whole list at once: one that grows item by item is copied many times.
@@ -34,25 +44,41 @@ export function hasMembers(value: object): boolean {
   return false;
 }
 
-/** The values of a map after a change of each; the map itself where none of them changes. */
+/**
+ * The values of a map after a change of each; the map itself where none of them changes.
+ *
+ * @param isEnough once true, the other values stay as they are.
+ */
 export function mapValues(
   map: Readonly<Record<string, unknown>>,
   change: (value: unknown, key: string) => unknown,
+  isEnough: () => boolean = never,
 ): Readonly<Record<string, unknown>> {
   const keys = keysOf(map);
   let changed: Record<string, unknown> | undefined;
-  for (let i = 0; i < keys.length; i += 1) {
+  for (let i = 0; i < keys.length && !isEnough(); i += 1) {
     const key = keys[i] ?? "";
     const before = map[key];
     const value = change(before, key);
     if (value === before) continue;
-    // A copy has every name as its own member, so that none of them is a setter.
-    changed ??= { ...map };
+    changed ??= copyOf(map, keys);
     changed[key] = value;
   }
   if (changed !== undefined && keys.length >= large) namesOfLarge.set(changed, keys);
   return changed ?? map;
 }
+
+/** A copy that has every name as its own member, so that none of them is a setter. Of a large map, a spread costs three times as much. */
+function copyOf(map: Readonly<Record<string, unknown>>, keys: readonly string[]): Record<string, unknown> {
+  const copy: Record<string, unknown> = {};
+  for (const key of keys) {
+    if (key === "__proto__") Object.defineProperty(copy, key, { value: map[key], ...ownMember });
+    else copy[key] = map[key];
+  }
+  return copy;
+}
+
+const ownMember = { writable: true, enumerable: true, configurable: true } as const;
 
 /** A copy of the first members of an object, whose keys are given. */
 export const firstMembers = (

@@ -50,7 +50,11 @@ test("the largest object is judged in little time: the work is in proportion to 
   const enforceNodeAllocatable = Array.from({ length: 100_000 }, (_, i) => `x${i}`);
   const { problems } = judged({ enforceNodeAllocatable });
   expect(problems).toHaveLength(101);
-  expect(problems[100]).toEqual({ path: "enforceNodeAllocatable", reason: "has 99900 more problems like these" });
+  expect(problems[100]).toEqual({
+    path: "enforceNodeAllocatable",
+    reason: "has at least 9900 more problems like these",
+    isRest: true,
+  });
 });
 
 test("of a list or a map the first hundred problems are reported, by paths that have a limit [validate-kubelet-6]", () => {
@@ -66,13 +70,14 @@ test("of a list or a map the first hundred problems are reported, by paths that 
     reason: "must be a text, not 1",
   });
   expect(problems.filter(({ reason }) => reason.startsWith("has "))).toEqual([
-    { path: "staticPodURLHeader", reason: "has 400 more problems like these" },
-    { path: "evictionHard", reason: "has 150 more problems like these" },
+    { path: "staticPodURLHeader", reason: "has 400 more problems like these", isRest: true },
+    { path: "evictionHard", reason: "has 150 more problems like these", isRest: true },
   ]);
   const taints = numbers.map((i) => ({ key: `k${i}`, effect: "No" }));
   expect(judged({ registerWithTaints: taints }).problems[100]).toEqual({
     path: "registerWithTaints",
     reason: "has 150 more problems like these",
+    isRest: true,
   });
 });
 
@@ -127,7 +132,7 @@ test.for([
   [{ registerWithTaints: many(null) }, "registerWithTaints", 300],
   [{ reservedMemory: many({ limits: { cpu: "0" } }) }, "reservedMemory", 1099],
   [{ logging: { vmodule: many({}) } }, "logging.vmodule", 300],
-  [{ logging: { format: "xml", vmodule: many({ filePattern: "=" }) } }, "logging.vmodule", 302],
+  [{ logging: { vmodule: many({ filePattern: "=" }) } }, "logging.vmodule", 300],
   [{ enforceNodeAllocatable: [...many("x"), "pods", "pods"] }, "enforceNodeAllocatable", 301],
   [
     {
@@ -143,9 +148,55 @@ test.for([
   ([config, path, more]) => {
     const { problems } = judged(config);
     expect(problems).toHaveLength(101);
-    expect(problems[100]).toEqual({ path, reason: `has ${more} more problems like these` });
+    expect(problems[100]).toEqual({ path, reason: `has ${more} more problems like these`, isRest: true });
   },
 );
+
+test.for([
+  { logging: { vmodule: Array.from({ length: 20_000 }, () => ({})) } },
+  { registerWithTaints: Array.from({ length: 20_000 }, () => null) },
+  { allowedUnsafeSysctls: Array.from({ length: 20_000 }, () => 1) },
+  { staticPodURLHeader: Object.fromEntries(Array.from({ length: 20_000 }, (_, i) => [`h${i}`, 1])) },
+  { reservedMemory: [{ limits: Object.fromEntries(Array.from({ length: 20_000 }, (_, i) => [`r${i}`, "1"])) }] },
+  { featureGates: Object.fromEntries(Array.from({ length: 20_000 }, (_, i) => [`G${i}`, true])) },
+] as const)(
+  "of very many wrong items ten thousand are counted, and no more are looked at [validate-kubelet-11]",
+  (config) => {
+    const { problems } = judged(config);
+    expect(problems).toHaveLength(101);
+    expect(problems[100]?.reason).toBe("has at least 9900 more problems like these");
+  },
+);
+
+test("a node that has three reservations of one resource has two too many [validate-kubelet-12]", () => {
+  const limits = { memory: "1Gi" };
+  const { problems } = judged({ reservedMemory: [0, 1, 0, 0, 1].map((numaNode) => ({ numaNode, limits })) });
+  expect(problems.map(({ path, reason }) => `${path}: ${reason}`)).toEqual([
+    "reservedMemory[2].limits.memory: is reserved twice for NUMA node 0",
+    "reservedMemory[3].limits.memory: is reserved twice for NUMA node 0",
+    "reservedMemory[4].limits.memory: is reserved twice for NUMA node 1",
+  ]);
+});
+
+test("what other fields make wrong with a list is said apart from its items [validate-kubelet-13]", () => {
+  const vmodule = many({ filePattern: "=" });
+  const options = { text: { splitStream: true } };
+  const texts = (config: object) =>
+    judged(config).problems.flatMap(({ path, reason }) => (/[[\d]/.test(path + reason) ? [] : [`${path}: ${reason}`]));
+  expect(texts({ logging: { format: "xml", vmodule, options } })).toEqual([
+    "logging.format: must be text or json",
+    "logging.vmodule: needs logging.format: text",
+    "logging.options.text.splitStream: needs featureGates.LoggingAlphaOptions: true",
+  ]);
+  const enforceNodeAllocatable = [...many("x"), "pods", "kube-reserved", "none"];
+  const ofNames = texts({ enforceNodeAllocatable, cgroupsPerQOS: false });
+  expect(ofNames.slice(0, 4)).toEqual([
+    "enforceNodeAllocatable: pods needs cgroupsPerQOS: true",
+    "enforceNodeAllocatable: kube-reserved needs kubeReservedCgroup as well",
+    "enforceNodeAllocatable: kube-reserved needs cgroupsPerQOS: true",
+    "enforceNodeAllocatable: must hold nothing else beside none",
+  ]);
+});
 
 test("a large list or map of wrong items is not copied [validate-kubelet-9]", () => {
   const config = {

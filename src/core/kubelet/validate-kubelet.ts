@@ -1,7 +1,7 @@
 import { isZeroQuantity } from "../../api/schema/quantities.ts";
 import { parseUrl } from "../../ignition/parse-url.ts";
 import { parseImageReference } from "../images/image-reference.ts";
-import { type Decoded, type FieldProblem, decodeGo, moreProblems, mostOfList } from "./decode-go.ts";
+import { type Decoded, type FieldProblem, decodeGo, mostCounted, mostOfList, restOf } from "./decode-go.ts";
 import { millisecond, second } from "./go-duration.ts";
 import { kubeletConfiguration } from "./kubelet-fields.ts";
 import { keysOf } from "./map-items.ts";
@@ -57,6 +57,9 @@ interface ListProblems {
 }
 const noProblems = (): ListProblems => ({ first: [], count: 0 });
 
+/** Whether as many problems were found as are counted: the list is refused anyway. */
+const isEnough = ({ count }: ListProblems): boolean => count >= mostCounted;
+
 /** Counts a problem, and says whether it is one of those that get words. */
 function isSaid(found: ListProblems): boolean {
   found.count += 1;
@@ -73,7 +76,39 @@ function reported({ first, count }: ListProblems): readonly FieldProblem[] {
   const next = first[mostOfList];
   if (next === undefined) return first;
   const list = next.path.replace(/\[.*$/s, "");
-  return [...first.slice(0, mostOfList), problem(list, moreProblems(count - mostOfList))];
+  return [...first.slice(0, mostOfList), restOf(list, count - mostOfList)];
+}
+
+/** Lists whose items are judged by the list alone, and an item of each that has no problem. */
+const aloneJudged = [
+  { name: "registerWithTaints", judge: taintProblems, good: { key: "good", effect: "NoSchedule" } },
+  { name: "reservedMemory", judge: reservationProblems, good: {} },
+] as const;
+
+/**
+ * Judges the lists that have more problems than are reported one by one, and takes them out: nothing is made of them, and
+ * merging and reading hundreds of thousands of items costs more than all that is said of them.
+ *
+ * @returns the configuration with an item without problems in place of these lists.
+ */
+export function judgeHopelessLists(decoded: Decoded): {
+  readonly value: Decoded;
+  readonly problems: readonly FieldProblem[];
+} {
+  const problems: FieldProblem[] = [];
+  let value = decoded;
+  const judgeList = (list: unknown, judge: (list: never) => readonly FieldProblem[]): boolean => {
+    const ofList = Array.isArray(list) ? judge(list as never) : none;
+    if (ofList.at(-1)?.isRest !== true) return false;
+    problems.push(...ofList);
+    return true;
+  };
+  for (const { name, judge, good } of aloneJudged)
+    if (judgeList(decoded[name], judge)) value = { ...value, [name]: [good] };
+  const logs = decoded["logging"] as Decoded | undefined;
+  if (judgeList(logs?.["vmodule"], levelProblems))
+    value = { ...value, logging: { ...logs, vmodule: [{ filePattern: "good" }] } };
+  return { value, problems };
 }
 
 const kindProblems = (decoded: Decoded): readonly FieldProblem[] => [
@@ -90,8 +125,9 @@ const when = (is: boolean, path: string, reason: string): readonly FieldProblem[
 
 function gateProblems(gates: Readonly<Record<string, boolean>>): readonly FieldProblem[] {
   const found = noProblems();
-  for (const [name, isOn] of Object.entries(gates)) {
-    const wrong = gateProblem(name, isOn);
+  for (const name of keysOf(gates)) {
+    const wrong = gateProblem(name, gates[name] ?? false);
+    if (isEnough(found)) break;
     if (wrong === undefined || !isSaid(found)) continue;
     const reason =
       wrong === "unknown"
@@ -223,12 +259,11 @@ interface Taint {
   readonly timeAdded?: string;
 }
 
-const taints: Rule = (settings) => {
+function taintProblems(list: readonly Taint[]): readonly FieldProblem[] {
   const found = noProblems();
-  const list = settings.list<Taint>("registerWithTaints") ?? [];
-  for (let i = 0; i < list.length; i += 1) findInTaint(list[i] ?? {}, i, found);
+  for (let i = 0; i < list.length && !isEnough(found); i += 1) findInTaint(list[i] ?? {}, i, found);
   return reported(found);
-};
+}
 
 function findInTaint({ key = "", value = "", effect = "", timeAdded }: Taint, i: number, found: ListProblems): void {
   const isKey = key !== "" && qualifiedName.test(key) && namePart.test(key.slice(key.indexOf("/") + 1));
@@ -312,37 +347,41 @@ const enforcements = {
 const enforced: Rule = (settings) => {
   const path = "enforceNodeAllocatable";
   const all = settings.list<string>(path) ?? ["pods"];
-  const found = noProblems();
-  for (const part of ["system", "kube"])
-    note(
-      found,
-      all.includes(`${part}-reserved`) && all.includes(`${part}-reserved-compressible`),
-      path,
-      `must not hold both ${part}-reserved and ${part}-reserved-compressible`,
-    );
-  const seen = new Set<string>();
   const hasQos = settings.flag("cgroupsPerQOS", true);
-  for (const name of all) {
-    const isKnown = Object.hasOwn(enforcements, name);
-    // A name that no kubelet knows has one problem, also where it stands twice.
-    if (!isKnown && found.count > mostOfList) {
-      found.count += 1;
-      continue;
-    }
+  return [
+    ...["system", "kube"].flatMap((part) =>
+      when(
+        all.includes(`${part}-reserved`) && all.includes(`${part}-reserved-compressible`),
+        path,
+        `must not hold both ${part}-reserved and ${part}-reserved-compressible`,
+      ),
+    ),
+    ...Object.entries(enforcements).flatMap(([name, cgroup]) => {
+      if (!all.includes(name)) return [];
+      if (name === "none") return when(all.length > 1, path, "must hold nothing else beside none");
+      return [
+        ...when(cgroup !== undefined && settings.text(cgroup) === "", path, `${name} needs ${cgroup} as well`),
+        ...when(!hasQos, path, `${name} needs cgroupsPerQOS: true`),
+      ];
+    }),
+    ...enforcementProblems(all, path),
+  ];
+};
+
+/** What is wrong with the names by themselves. */
+function enforcementProblems(all: readonly string[], path: string): readonly FieldProblem[] {
+  const found = noProblems();
+  const seen = new Set<string>();
+  for (let i = 0; i < all.length && !isEnough(found); i += 1) {
+    const name = all[i] ?? "";
     const isTwice = seen.has(name);
     seen.add(name);
     if (isTwice) note(found, true, path, `holds ${JSON.stringify(name)} twice`);
-    else if (!isKnown)
-      note(found, true, path, `${JSON.stringify(name)} is none of ${Object.keys(enforcements).join(", ")}`);
-    else if (name === "none") note(found, all.length > 1, path, "must hold nothing else beside none");
-    else {
-      const cgroup = enforcements[name as keyof typeof enforcements];
-      note(found, cgroup !== undefined && settings.text(cgroup) === "", path, `${name} needs ${cgroup} as well`);
-      note(found, !hasQos, path, `${name} needs cgroupsPerQOS: true`);
-    }
+    else if (!Object.hasOwn(enforcements, name) && isSaid(found))
+      found.first.push(problem(path, `${JSON.stringify(name)} is none of ${Object.keys(enforcements).join(", ")}`));
   }
   return reported(found);
-};
+}
 
 const verifications = ["NeverVerify", "NeverVerifyPreloadedImages", "NeverVerifyAllowlistedImages", "AlwaysVerify"];
 
@@ -361,13 +400,12 @@ const pullCredentials: Rule = (settings) => {
   if (list.length > 0 && policy !== "NeverVerifyAllowlistedImages")
     return [...known, problem(listPath, `needs ${policyPath}: NeverVerifyAllowlistedImages`)];
   const found = noProblems();
-  for (const { path, reason } of known) note(found, true, path, reason);
-  for (let i = 0; i < list.length; i += 1)
+  for (let i = 0; i < list.length && !isEnough(found); i += 1)
     if (!isImagePattern(list[i] ?? "") && isSaid(found))
       found.first.push(
         problem(`${listPath}[${i}]`, "must be the name of an image without tag and digest, or end with /*"),
       );
-  return reported(found);
+  return [...known, ...reported(found)];
 };
 
 function isImagePattern(pattern: string): boolean {
@@ -424,19 +462,20 @@ const digitAt = (text: string, at: number): number => text.charCodeAt(at) - 48;
 
 interface Reservation {
   readonly numaNode?: number;
-  readonly limits?: Readonly<Record<string, string>>;
+  /** A whole number may be a number still. */
+  readonly limits?: Readonly<Record<string, string | number>>;
 }
 
-const reservations: Rule = (settings) => {
-  const list = settings.list<Reservation>("reservedMemory") ?? [];
+function reservationProblems(list: readonly Reservation[]): readonly FieldProblem[] {
   const found = noProblems();
   const isReserved = repeatedReservations(list);
-  for (let i = 0; i < list.length; i += 1) {
+  for (let i = 0; i < list.length && !isEnough(found); i += 1) {
     const { numaNode = 0, limits = {} } = list[i] ?? {};
     for (const resource of keysOf(limits)) {
+      if (isEnough(found)) break;
       const isTwice = isReserved(numaNode, resource);
       const isKnown = resource === "memory" || resource.startsWith("hugepages-");
-      const isZero = isZeroQuantity(limits[resource] ?? "");
+      const isZero = isZeroQuantity(String(limits[resource] ?? ""));
       if (isKnown && !isZero && !isTwice) continue;
       const say = (is: boolean, reason: string): void => {
         if (is && isSaid(found)) found.first.push(problem(`reservedMemory[${i}].limits.${resource}`, reason));
@@ -447,7 +486,7 @@ const reservations: Rule = (settings) => {
     }
   }
   return reported(found);
-};
+}
 
 /**
  * Tells, of one reservation after the other, whether an earlier one is of the same node and resource. A node that has a
@@ -458,7 +497,11 @@ function repeatedReservations(list: readonly Reservation[]): (node: number, reso
   for (let i = 0; i < nodes.length; i += 1) nodes[i] = list[i]?.numaNode ?? 0;
   nodes.sort();
   const seen = new Map<number, Set<string>>();
-  for (let i = 1; i < nodes.length; i += 1) if (nodes[i] === nodes[i - 1]) seen.set(nodes[i] ?? 0, new Set());
+  for (let i = 1; i < nodes.length; i += 1) {
+    const node = nodes[i] ?? 0;
+    // The third and later ones of a node are behind each other.
+    if (node === nodes[i - 1] && node !== nodes[i - 2]) seen.set(node, new Set());
+  }
   return (node, resource) => {
     const resources = seen.get(node);
     if (resources === undefined) return false;
@@ -476,19 +519,29 @@ interface ModuleLevel {
 const logging: Rule = (settings) => {
   const format = settings.text("logging.format", "text");
   const levels = settings.list<ModuleLevel>("logging.vmodule") ?? [];
-  const found = noProblems();
-  note(found, !["text", "json"].includes(format), "logging.format", "must be text or json");
-  note(found, format === "json" && !settings.isOn("LoggingBetaOptions"), "logging.format", needs("LoggingBetaOptions"));
-  note(found, levels.length > 0 && format !== "text", "logging.vmodule", "needs logging.format: text");
-  for (let i = 0; i < levels.length; i += 1) findInLevel(levels[i] ?? {}, i, found);
-  for (const kind of settings.isOn("LoggingAlphaOptions") ? [] : ["text", "json"]) {
-    const path = `logging.options.${kind}`;
-    const hasSize = !isZeroQuantity(settings.text(`${path}.infoBufferSize`, "0"));
-    note(found, settings.flag(`${path}.splitStream`, false), `${path}.splitStream`, needs("LoggingAlphaOptions"));
-    note(found, hasSize, `${path}.infoBufferSize`, needs("LoggingAlphaOptions"));
-  }
-  return reported(found);
+  const isBeta = settings.isOn("LoggingBetaOptions");
+  const options = settings.isOn("LoggingAlphaOptions") ? [] : ["text", "json"];
+  return [
+    ...when(!["text", "json"].includes(format), "logging.format", "must be text or json"),
+    ...when(format === "json" && !isBeta, "logging.format", needs("LoggingBetaOptions")),
+    ...when(levels.length > 0 && format !== "text", "logging.vmodule", "needs logging.format: text"),
+    ...levelProblems(levels),
+    ...options.flatMap((kind) => {
+      const path = `logging.options.${kind}`;
+      const hasSize = !isZeroQuantity(settings.text(`${path}.infoBufferSize`, "0"));
+      return [
+        ...when(settings.flag(`${path}.splitStream`, false), `${path}.splitStream`, needs("LoggingAlphaOptions")),
+        ...when(hasSize, `${path}.infoBufferSize`, needs("LoggingAlphaOptions")),
+      ];
+    }),
+  ];
 };
+
+function levelProblems(list: readonly ModuleLevel[]): readonly FieldProblem[] {
+  const found = noProblems();
+  for (let i = 0; i < list.length && !isEnough(found); i += 1) findInLevel(list[i] ?? {}, i, found);
+  return reported(found);
+}
 
 function findInLevel({ filePattern = "", verbosity = 0 }: ModuleLevel, i: number, found: ListProblems): void {
   const say = (is: boolean, name: string, reason: string): void => {
@@ -543,14 +596,14 @@ const rules: readonly Rule[] = [
   oneOfAFew,
   images,
   control,
-  taints,
+  (settings) => taintProblems(settings.list("registerWithTaints") ?? []),
   shutdown,
   memory,
   restarts,
   enforced,
   pullCredentials,
   cpus,
-  reservations,
+  (settings) => reservationProblems(settings.list("reservedMemory") ?? []),
   logging,
   logFiles,
   tracing,

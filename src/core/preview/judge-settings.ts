@@ -63,7 +63,7 @@ const problemsOfFiles = (result: PoolFiles): readonly Problem[] =>
     ? result.problems.map(asError)
     : result.withoutEffect.map(({ path, reason, remedy }) => ({ severity: "warning", path, reason, remedy }));
 
-const asError = ({ path, reason }: FieldProblem): Problem => ({ severity: "error", path, reason });
+const asError = (problem: FieldProblem): Problem => ({ severity: "error", ...problem });
 
 /** A wrong selector is refused; one that selects nothing yet may do so later. */
 function problemsOfSelector({
