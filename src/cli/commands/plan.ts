@@ -1,5 +1,4 @@
 import { type OSImageForecast, forecastStream, onStream, streamLines } from "../../core/preview/judge-stream.ts";
-import type { OSImageFacts } from "../../core/preview/os-image-demands.ts";
 import { pinnedImagesLines } from "../../core/preview/pinned-images-lines.ts";
 import { type ClusterForecast, type ClusterObjects, planCluster } from "../../core/preview/plan-cluster.ts";
 import { type PinnedImagesPlan, planPinnedImages } from "../../core/preview/plan-pinned-images.ts";
@@ -20,7 +19,7 @@ import { type MarkdownComment, markdownComment } from "../markdown.ts";
 import { describePlan, fatesOf, forecastWithoutSecrets } from "../plan/describe-plan.ts";
 import { judgeOSImages, osImageLines } from "../plan/judge-os-images.ts";
 import { type PlanSource, type PlannedChange, readChange } from "../plan/read-change.ts";
-import { readOSImage } from "../plan/read-os-image.ts";
+import { readExtensionsImage, readOSImage } from "../plan/read-os-image.ts";
 import { sizedPinnedImages } from "../plan/size-pinned-images.ts";
 import { readRegistryObjects } from "../registry-objects.ts";
 import { countText } from "../../core/text/count-text.ts";
@@ -57,7 +56,7 @@ async function planOf(change: PlannedChange, streamName: string | undefined, poo
   const after = { ...wanted, machineConfigs: registries.machineConfigs };
   const pinned = change.refusals.length === 0 ? planPinnedImages(before, wanted) : noPinnedImages;
   const planned = planCluster(before, after);
-  const factsOf = (image: string) => osImageFacts(image, change);
+  const factsOf = (image: string) => imageFacts(image, change, readOSImage);
   return {
     forecast: {
       ...planned,
@@ -78,7 +77,10 @@ async function planOf(change: PlannedChange, streamName: string | undefined, poo
         : {
             name: streamName ?? "",
             image: streamed.image,
-            pools: forecastStream(before, after, streamed.pools, await factsOf(streamed.image)),
+            pools: await forecastStream(before, after, streamed.pools, {
+              os: await factsOf(streamed.image),
+              extensions: () => imageFacts(streamed.extensionsImage, change, readExtensionsImage),
+            }),
           },
   };
 }
@@ -153,12 +155,16 @@ function rowsOf(pool: ClusterForecast["pools"][number]): MarkdownComment["rows"]
   }
 }
 
-/** The facts that the credentials of the cluster give of an OS image. */
-async function osImageFacts(image: string, { source, before }: PlannedChange): Promise<OSImageFacts> {
+/** The facts that the credentials of the cluster give of an image. */
+async function imageFacts<T>(
+  image: string,
+  { source, before }: PlannedChange,
+  read: (image: string, around: Parameters<typeof readOSImage>[1]) => Promise<T>,
+): Promise<T | { readonly verdict: "unread"; readonly problem: string }> {
   if (source === undefined) return { verdict: "unread", problem: "no cluster is asked for its credentials" };
   const { kube, close } = await connect({ kubeconfig: source.kubeconfig, directory: source.dir, component: "plan" });
   try {
-    return await readOSImage(image, kube, before, new AbortController().signal);
+    return await read(image, { kube, objects: before, signal: new AbortController().signal });
   } finally {
     close();
   }

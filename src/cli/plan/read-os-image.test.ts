@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { heldClock } from "../../../test/support/held-clock.ts";
 import { McoError } from "../../api/errors.ts";
-import { osReleasePath, runtimePaths } from "../../core/preview/os-image-demands.ts";
+import { extensionPackagesPath, osReleasePath, runtimePaths } from "../../core/preview/os-image-demands.ts";
 import type { ImageStore } from "../../registry/image-store.ts";
-import { osImageFactsIn } from "./read-os-image.ts";
+import { extensionFactsIn, osImageFactsIn } from "./read-os-image.ts";
 
 type Store = Pick<ImageStore, "readFiles" | "hasFiles">;
 
@@ -56,5 +56,24 @@ test("an image that answers is read, and one that cannot be used has its reason 
   expect(await osImageFactsIn(bad, "r.example.com/os", heldClock(), signal)).toEqual({
     verdict: "unread",
     problem: "no manifest for amd64",
+  });
+});
+
+test("an image with extensions has the packages of its list, and one that cannot be read its reason [read-os-image-4]", async () => {
+  const { signal } = new AbortController();
+  const read = (readFiles: Store["readFiles"]) =>
+    extensionFactsIn({ readFiles }, "r.example.com/extensions", heldClock(), signal);
+  const list = new TextEncoder().encode('{"usbguard": "1.0.0-15.el10.x86_64"}');
+  expect(await read(() => Promise.resolve(new Map([[extensionPackagesPath, list]])))).toEqual({
+    verdict: "read",
+    packages: new Set(["usbguard"]),
+  });
+  expect(await read(() => Promise.resolve(new Map()))).toEqual({
+    verdict: "unread",
+    problem: "it has no /usr/share/rpm-ostree/extensions.json",
+  });
+  expect(await read(() => Promise.reject(new McoError("MCO_IMAGE_ABSENT", { problem: "no such image" })))).toEqual({
+    verdict: "unread",
+    problem: "no such image",
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { encodeDataUrl } from "../../ignition/data-url.ts";
-import { type OSImageFacts, parseOsRelease } from "./os-image-demands.ts";
+import { type OSImageFacts, parseExtensionPackages, parseOsRelease } from "./os-image-demands.ts";
 import { judgeStream, onStream, streamLines } from "./judge-stream.ts";
 
 const rendered = (spec: object, file?: { readonly path: string; readonly text: string }) => ({
@@ -51,6 +51,41 @@ describe("another OS image", () => {
     { argument: "systemd.unified_cgroup_hierarchy=0", os: 'ID="mco"\nVERSION_ID="10"\n', is: 0 },
   ])("$argument and $os [judge-stream-2]", ({ argument, os, is }) => {
     expect(breaks(rendered({ kernelArguments: [`quiet ${argument}`] }), image(os))).toHaveLength(is);
+  });
+
+  test("breaks machines with an extension whose packages it does not have [judge-stream-6]", () => {
+    const config = rendered({ extensions: ["usbguard", "ipsec"] });
+    const having = (...names: readonly string[]) => ({ verdict: "read", packages: new Set(names) }) as const;
+    const about = (facts: Parameters<typeof judgeStream>[2]) =>
+      judgeStream(config, image(ten), facts).filter(({ about: one }) => one === "extension");
+    expect(about(having("usbguard", "NetworkManager-libreswan", "libreswan"))).toEqual([
+      {
+        verdict: "breaks",
+        about: "extension",
+        reason:
+          "the extension ipsec needs the package openvswitch3.5-ipsec, which the stream's image with extensions does not have: it cannot be installed",
+        remedy: "take the extension off its MachineConfig",
+      },
+    ]);
+    expect(about(having("usbguard", "NetworkManager-libreswan", "libreswan", "openvswitch3.5-ipsec"))).toEqual([]);
+    expect(about(having()).map(({ reason }) => reason.slice(0, 69))).toEqual([
+      "the extension usbguard needs the package usbguard, which the stream's",
+      "the extension ipsec needs the packages NetworkManager-libreswan, libr",
+    ]);
+    expect(about({ verdict: "unread", problem: "no answer" })).toMatchObject([
+      { verdict: "unknown", reason: expect.stringContaining("no answer") as string },
+    ]);
+  });
+
+  test.for([
+    { text: '{"usbguard": "1.0.0-15.el10.x86_64", "libqb": "2.0.8-2.el10.x86_64"}', is: ["usbguard", "libqb"] },
+    { text: "{}", is: undefined },
+    { text: "[]", is: undefined },
+    { text: "{ ,", is: undefined },
+    { text: undefined, is: undefined },
+  ])("the list of packages $text [judge-stream-7]", ({ text, is }) => {
+    const read = parseExtensionPackages(text);
+    expect(read.verdict === "read" ? [...read.packages] : undefined).toEqual(is);
   });
 
   test("that cannot be read says so, and what was not compared; so do extensions and boot images [judge-stream-3]", () => {

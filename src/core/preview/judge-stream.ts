@@ -1,7 +1,14 @@
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
 import { poolOfNode } from "../pool/pool-of-node.ts";
 import { type RenderResult, renderPool } from "../render/render-pool.ts";
-import { type OSImageFacts, type OSImageFinding, demandsOf, judgeDemands } from "./os-image-demands.ts";
+import {
+  type ExtensionFacts,
+  type OSImageFacts,
+  type OSImageFinding,
+  demandsOf,
+  judgeDemands,
+  judgeExtensions,
+} from "./os-image-demands.ts";
 import { type ClusterObjects, renderInputsOf } from "./plan-cluster.ts";
 import { planSettings } from "./plan-settings.ts";
 
@@ -27,6 +34,7 @@ export function onStream(
       readonly verdict: "objects";
       readonly objects: ClusterObjects;
       readonly image: string;
+      readonly extensionsImage: string;
       readonly pools: readonly string[];
     }
   | { readonly verdict: "refused"; readonly reason: string } {
@@ -45,6 +53,7 @@ export function onStream(
   return {
     verdict: "objects",
     image: found.osImage,
+    extensionsImage: found.osExtensionsImage,
     pools,
     objects: {
       ...objects,
@@ -57,53 +66,64 @@ export function onStream(
   };
 }
 
+/** What was read of the two images of a stream. */
+export interface StreamFacts {
+  readonly os: OSImageFacts;
+  /** Asked for only where a configuration names extensions. */
+  extensions(): Promise<ExtensionFacts>;
+}
+
 /**
- * What the OS image of a stream means for the machines of pools.
+ * What the images of a stream mean for the machines of pools.
  *
  * @param before the present objects. @param changed the objects with the pools on the stream.
  */
-export function forecastStream(
+export async function forecastStream(
   before: ClusterObjects,
   changed: ClusterObjects,
   pools: readonly string[],
-  facts: OSImageFacts,
-): readonly OSImageForecast[] {
+  facts: StreamFacts,
+): Promise<readonly OSImageForecast[]> {
   const objects = { ...changed, machineConfigs: planSettings(before, changed).machineConfigs };
-  return objects.pools
+  const rendered = objects.pools
     .filter(({ metadata }) => pools.includes(metadata.name))
-    .map((pool) => ({
-      pool: pool.metadata.name,
-      nodes: objects.nodes
-        .filter((node) => {
-          const membership = poolOfNode(node, objects.pools);
-          return membership.verdict === "member" && membership.pool === pool.metadata.name;
-        })
-        .map(({ metadata }) => metadata.name)
-        .sort(),
-      findings: findingsOf(renderPool(renderInputsOf(pool, objects)), facts),
-    }));
+    .map((pool) => ({ pool, result: renderPool(renderInputsOf(pool, objects)) }));
+  const asksForExtensions = rendered.some(
+    ({ result }) => result.verdict !== "refused" && (result.config.spec?.extensions ?? []).length > 0,
+  );
+  const extensions = asksForExtensions ? await facts.extensions() : undefined;
+  return rendered.map(({ pool, result }) => ({
+    pool: pool.metadata.name,
+    nodes: objects.nodes
+      .filter((node) => {
+        const membership = poolOfNode(node, objects.pools);
+        return membership.verdict === "member" && membership.pool === pool.metadata.name;
+      })
+      .map(({ metadata }) => metadata.name)
+      .sort(),
+    findings: findingsOf(result, facts.os, extensions),
+  }));
 }
 
 /** A pool that would not render says why itself. */
-const findingsOf = (result: RenderResult, facts: OSImageFacts): readonly OSImageFinding[] =>
-  result.verdict === "refused" ? [] : judgeStream(result.config, facts);
+const findingsOf = (
+  result: RenderResult,
+  facts: OSImageFacts,
+  extensions: ExtensionFacts | undefined,
+): readonly OSImageFinding[] => (result.verdict === "refused" ? [] : judgeStream(result.config, facts, extensions));
 
-/** What another OS image means for machines with a rendered configuration. */
+/**
+ * What other images mean for machines with a rendered configuration.
+ *
+ * @param extensionFacts `undefined`: no configuration names an extension.
+ */
 export function judgeStream(
   rendered: Pick<MachineConfig, "metadata" | "spec">,
   facts: OSImageFacts,
+  extensionFacts: ExtensionFacts = { verdict: "unread", problem: "it was not asked for" },
 ): readonly OSImageFinding[] {
   const asked = rendered.spec?.extensions ?? [];
-  const extensions: OSImageFinding[] =
-    asked.length === 0
-      ? []
-      : [
-          {
-            verdict: "unknown",
-            about: "extension",
-            reason: `whether the stream's image with extensions has ${asked.join(", ")} is known only when it is installed`,
-          },
-        ];
+  const extensions = asked.length === 0 ? [] : judgeExtensions(asked, extensionFacts);
   const bootImage: OSImageFinding = {
     verdict: "unknown",
     about: "bootImage",

@@ -1,8 +1,10 @@
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
+import { own } from "../../api/schema/own.ts";
 import { contentsReader, heldText, mostTextCharacters } from "../../ignition/held-contents.ts";
 import type { IgnitionConfig } from "../../ignition/types.ts";
+import { isRecord } from "../../ignition/shape.ts";
 import { splitKernelArguments } from "../config/node-config.ts";
-import { ignitionOf } from "../config/validate-machine-config.ts";
+import { ignitionOf, supportedExtensions } from "../config/validate-machine-config.ts";
 import { baseRuntimePath } from "../render/base-configs.ts";
 import { containerRuntimes } from "../runtime/container-runtime-config.ts";
 import { readOncePerObject } from "../text/read-once.ts";
@@ -15,6 +17,15 @@ export type OSImageFacts =
       readonly osRelease: Readonly<Record<string, string>>;
       /** Those of `runtimePaths` that the image has. */
       readonly files: ReadonlySet<string>;
+    }
+  | { readonly verdict: "unread"; readonly problem: string };
+
+/** What was read of the image with the extensions of an OS. */
+export type ExtensionFacts =
+  | {
+      readonly verdict: "read";
+      /** Names of the packages in it. */
+      readonly packages: ReadonlySet<string>;
     }
   | { readonly verdict: "unread"; readonly problem: string };
 
@@ -35,6 +46,11 @@ export interface OSImageDemands {
 }
 
 export const osReleasePath = "/usr/lib/os-release";
+/**
+ * Where an image with extensions lists its packages, as a JSON object with their names as fields: openshift/os
+ * extensions/Containerfile (master).
+ */
+export const extensionPackagesPath = "/usr/share/rpm-ostree/extensions.json";
 const runtimeFolders = ["/usr/bin", "/usr/sbin", "/usr/libexec/crio"];
 /** Where an image has its container runtimes. */
 export const runtimePaths: readonly string[] = containerRuntimes.flatMap((name) =>
@@ -135,6 +151,45 @@ function cgroupFindings(
     reason: `the kernel argument ${argument} asks for cgroup v1, which ${osRelease["PRETTY_NAME"] ?? version} does not have`,
     remedy: "take the kernel argument off its MachineConfig",
   }));
+}
+
+/** Whether the image with extensions has the packages of those that a rendered configuration names. */
+export function judgeExtensions(extensions: readonly string[], facts: ExtensionFacts): readonly OSImageFinding[] {
+  if (facts.verdict === "unread")
+    return [
+      {
+        verdict: "unknown",
+        about: "extension",
+        reason: `whether the stream's image with extensions has ${extensions.join(", ")}: ${facts.problem}`,
+      },
+    ];
+  return extensions.flatMap((name): readonly OSImageFinding[] => {
+    const missing = (own(supportedExtensions, name) ?? []).filter((one) => !facts.packages.has(one));
+    if (missing.length === 0) return [];
+    return [
+      {
+        verdict: "breaks",
+        about: "extension",
+        reason: `the extension ${name} needs the package${missing.length === 1 ? "" : "s"} ${missing.join(", ")}, which the stream's image with extensions does not have: it cannot be installed`,
+        remedy: "take the extension off its MachineConfig",
+      },
+    ];
+  });
+}
+
+/** The packages that an image with extensions lists. @param text of its list; `undefined`: it has none. */
+export function parseExtensionPackages(text: string | undefined): ExtensionFacts {
+  const unread = (problem: string): ExtensionFacts => ({ verdict: "unread", problem });
+  if (text === undefined) return unread(`it has no ${extensionPackagesPath}`);
+  try {
+    const list: unknown = JSON.parse(text);
+    const names = isRecord(list) ? Object.keys(list) : [];
+    return names.length === 0
+      ? unread(`its ${extensionPackagesPath} names no package`)
+      : { verdict: "read", packages: new Set(names) };
+  } catch {
+    return unread(`its ${extensionPackagesPath} is no JSON`);
+  }
 }
 
 /** The fields of an os-release file. */
