@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { encodeDataUrl } from "../../ignition/data-url.ts";
-import { type OSImageFacts, parseExtensionPackages, parseOsRelease } from "./os-image-demands.ts";
+import { type ExtensionFacts, type OSImageFacts, parseExtensionPackages, parseOsRelease } from "./os-image-demands.ts";
 import { judgeStream, onStream, streamLines } from "./judge-stream.ts";
 
 const rendered = (spec: object, file?: { readonly path: string; readonly text: string }) => ({
@@ -56,8 +56,8 @@ describe("another OS image", () => {
   test("breaks machines with an extension whose packages it does not have [judge-stream-6]", () => {
     const config = rendered({ extensions: ["usbguard", "ipsec"] });
     const having = (...names: readonly string[]) => ({ verdict: "read", packages: new Set(names) }) as const;
-    const about = (facts: Parameters<typeof judgeStream>[2]) =>
-      judgeStream(config, image(ten), facts).filter(({ about: one }) => one === "extension");
+    const about = (facts: ExtensionFacts) =>
+      judgeStream(config, image(ten), { extensions: facts }).filter(({ about: one }) => one === "extension");
     expect(about(having("usbguard", "NetworkManager-libreswan", "libreswan"))).toEqual([
       {
         verdict: "breaks",
@@ -86,6 +86,32 @@ describe("another OS image", () => {
   ])("the list of packages $text [judge-stream-7]", ({ text, is }) => {
     const read = parseExtensionPackages(text);
     expect(read.verdict === "read" ? [...read.packages] : undefined).toEqual(is);
+  });
+
+  test.for([
+    { manual: { mode: "OCPVersion", ocpVersion: "4.12.9" }, is: "of OpenShift 4.12.9" },
+    { manual: { mode: "OCPVersion", ocpVersion: "4.13.0" }, is: undefined },
+    { manual: { mode: "OCPVersion", ocpVersion: "5.0.1" }, is: undefined },
+    { manual: { mode: "RHCOSVersion", rhcosVersion: "48.84.202109241901-0" }, is: "RHCOS 48.84.202109241901-0" },
+    { manual: { mode: "RHCOSVersion", rhcosVersion: "413.92.202305021736-0" }, is: undefined },
+    { manual: { mode: "RHCOSVersion", rhcosVersion: "9.0.20230101-0" }, is: "RHCOS 9.0.20230101-0" },
+    { manual: { mode: "RHCOSVersion", rhcosVersion: "9.6.20250101-0" }, is: undefined },
+  ] as const)("breaks machines that join from an old boot image: $manual [judge-stream-8]", ({ manual, is }) => {
+    const boots = {
+      apiVersion: "machineconfiguration.openshift.io/v1",
+      kind: "MachineConfiguration",
+      metadata: { name: "cluster" },
+      spec: { bootImageSkewEnforcement: { mode: "Manual", manual } },
+    };
+    const findings = judgeStream(rendered({}), image(ten), { boots: boots as never });
+    const lines = streamLines("rhel-10", "os", [{ pool: "worker", nodes: ["w0"], findings }]).slice(2);
+    expect(lines).toEqual(
+      is === undefined
+        ? ["  nothing that was compared breaks a machine"]
+        : [
+            `  breaks machines that join later: the boot image ${is} is older than the oldest from which machines reach the stream, OpenShift 4.13 or RHCOS 9.2; let them start from a newer boot image, and then name it in spec.bootImageSkewEnforcement of MachineConfiguration cluster`,
+          ],
+    );
   });
 
   test("that cannot be read says so, and what was not compared; so do extensions and boot images [judge-stream-3]", () => {

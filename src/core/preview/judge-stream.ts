@@ -1,6 +1,6 @@
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
 import { poolOfNode } from "../pool/pool-of-node.ts";
-import { type RenderResult, renderPool } from "../render/render-pool.ts";
+import { renderPool } from "../render/render-pool.ts";
 import {
   type ExtensionFacts,
   type OSImageFacts,
@@ -9,6 +9,7 @@ import {
   judgeDemands,
   judgeExtensions,
 } from "./os-image-demands.ts";
+import { judgeBootImages } from "./judge-boot-images.ts";
 import { type ClusterObjects, renderInputsOf } from "./plan-cluster.ts";
 import { planSettings } from "./plan-settings.ts";
 
@@ -101,36 +102,33 @@ export async function forecastStream(
       })
       .map(({ metadata }) => metadata.name)
       .sort(),
-    findings: findingsOf(result, facts.os, extensions),
+    // A pool that would not render says why itself.
+    findings:
+      result.verdict === "refused"
+        ? []
+        : judgeStream(result.config, facts.os, { extensions, boots: objects.machineConfiguration }),
   }));
 }
 
-/** A pool that would not render says why itself. */
-const findingsOf = (
-  result: RenderResult,
-  facts: OSImageFacts,
-  extensions: ExtensionFacts | undefined,
-): readonly OSImageFinding[] => (result.verdict === "refused" ? [] : judgeStream(result.config, facts, extensions));
-
 /**
- * What other images mean for machines with a rendered configuration.
+ * What other images mean for machines with a rendered configuration, those that join later included.
  *
- * @param extensionFacts `undefined`: no configuration names an extension.
+ * @param extensions absent: no configuration names one. @param boots says from which boot images machines start.
  */
 export function judgeStream(
   rendered: Pick<MachineConfig, "metadata" | "spec">,
   facts: OSImageFacts,
-  extensionFacts: ExtensionFacts = { verdict: "unread", problem: "it was not asked for" },
+  {
+    extensions: packages,
+    boots,
+  }: { readonly extensions?: ExtensionFacts | undefined } & {
+    readonly boots?: ClusterObjects["machineConfiguration"];
+  } = {},
 ): readonly OSImageFinding[] {
   const asked = rendered.spec?.extensions ?? [];
-  const extensions = asked.length === 0 ? [] : judgeExtensions(asked, extensionFacts);
-  const bootImage: OSImageFinding = {
-    verdict: "unknown",
-    about: "bootImage",
-    reason:
-      "boot images of machines that join later are not known here: one that is too old for the stream fails its first boot",
-  };
-  return [...judgeDemands(demandsOf(rendered), facts), ...extensions, bootImage];
+  const unasked: ExtensionFacts = { verdict: "unread", problem: "it was not asked for" };
+  const extensions = asked.length === 0 ? [] : judgeExtensions(asked, packages ?? unasked);
+  return [...judgeDemands(demandsOf(rendered), facts), ...extensions, ...judgeBootImages(boots)];
 }
 
 /** The forecast as lines of text. */
@@ -152,8 +150,8 @@ export const streamLines = (
 
 /** Which machines an OS image breaks, and what is not known of it. */
 export const findingLines = ({ nodes, findings }: OSImageForecast): readonly string[] =>
-  findings.map(({ verdict, reason, remedy }) =>
+  findings.map(({ verdict, reason, remedy, whom = nodes.length === 0 ? "every machine" : nodes.join(", ") }) =>
     verdict === "breaks"
-      ? `breaks ${nodes.length === 0 ? "every machine" : nodes.join(", ")}: ${reason}${remedy === undefined ? "" : `; ${remedy}`}`
+      ? `breaks ${whom}: ${reason}${remedy === undefined ? "" : `; ${remedy}`}`
       : `not known: ${reason}`,
   );

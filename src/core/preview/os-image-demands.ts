@@ -35,6 +35,8 @@ export interface OSImageFinding {
   readonly about: "runtime" | "kernelArgument" | "extension" | "image" | "bootImage";
   readonly reason: string;
   readonly remedy?: string;
+  /** Whom it breaks; absent: the machines of the pool. */
+  readonly whom?: string;
 }
 
 /** What a rendered configuration needs of the OS image, beyond what every image has. */
