@@ -33,6 +33,24 @@ describe("a command line that is not understood", () => {
     expect(didYouMean("up", ["down", "plan"])).toBe("");
     expect(() => subjectOf("mahcineconfig/a")).toThrow("explained; did you mean machineconfig?");
   });
+
+  test.for([
+    ["image.config/cluster", "image/cluster"],
+    ["images.config.openshift.io/cluster", "image/cluster"],
+    ["imagecontentsourcepolicy.operator.openshift.io/old", "imagecontentsourcepolicy/old"],
+    ["imagepolicy.config.openshift.io/default/ip", "imagepolicy/default/ip"],
+    ["kubeletconfig.machineconfiguration.openshift.io/pods", "kubeletconfig/pods"],
+    ["machineconfigpool.machineconfiguration.openshift.io/worker", "pool/worker"],
+    ["machineconfig.machineconfiguration/a", "mc/a"],
+  ] as const)("%s is the same as %s, as kubectl prints and takes it [cli-explain-words-1]", ([long, short]) => {
+    expect(subjectOf(long)).toEqual(subjectOf(short));
+  });
+
+  test("a kind of another group is not taken, and the config Node is no machine [cli-explain-words-2]", () => {
+    for (const other of ["image.example.com/a", "kubeletconfig.config/a", "image.conf/cluster"])
+      expect(() => subjectOf(other)).toThrow("is nothing that can be explained");
+    expect(subjectOf("nodes.config/cluster")).not.toEqual(subjectOf("node/cluster"));
+  });
 });
 
 describe("what cannot be read", () => {

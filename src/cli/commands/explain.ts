@@ -206,9 +206,7 @@ export function subjectOf(text: string): ExplainSubject {
   const only = onlyNames.get(text.toLowerCase());
   const [first = "", name = "", ...more] = only === undefined ? text.split("/") : [text, only];
   const word = first.toLowerCase();
-  const kind =
-    (Object.keys(kinds) as (keyof typeof kinds)[]).find((each) => kinds[each].includes(word)) ??
-    objectKinds.find(({ words }) => words.includes(word));
+  const kind = kindNamed(word);
   const isNamespaced = kind !== undefined && typeof kind !== "string" && kind.resource.namespaced;
   if (kind === undefined || name === "" || more.length !== (isNamespaced ? 1 : 0))
     throw usageError(
@@ -216,6 +214,29 @@ export function subjectOf(text: string): ExplainSubject {
     );
   return { kind, name: [name, ...more].join("/") };
 }
+
+/** The kind of a word, which may have the kind's group behind it, or the beginning of that, as `kubectl` prints and takes it. */
+function kindNamed(word: string): keyof typeof kinds | ObjectKind | undefined {
+  const known =
+    (Object.keys(kinds) as (keyof typeof kinds)[]).find((each) => kinds[each].includes(word)) ??
+    objectKinds.find(({ words }) => words.includes(word));
+  const dot = word.indexOf(".");
+  if (known !== undefined || dot === -1) return known;
+  const [name, group] = [word.slice(0, dot), word.slice(dot + 1)];
+  const hasGroup = (resource: Resource) => `${resource.group}.`.startsWith(`${group}.`);
+  return (
+    grouped.find(({ resource }) => wordsOf(resource).includes(name) && hasGroup(resource))?.kind ??
+    objectKinds.find(({ words, resource }) => words.includes(name) && hasGroup(resource))
+  );
+}
+
+/** The kinds of {@link kinds} that have a group. */
+const grouped = [
+  { kind: "pool", resource: MachineConfigPool },
+  { kind: "node", resource: MachineConfigNode },
+  { kind: "clusteroperator", resource: ClusterOperator },
+  { kind: "mc", resource: MachineConfig },
+] as const;
 
 /** Every word that names a kind. */
 const allWords = (): readonly string[] => [
@@ -227,7 +248,7 @@ const allWords = (): readonly string[] => [
 function inPairs(words: readonly string[]): readonly string[] {
   const [first, second] = words;
   const isPair = words.length === 2 && first !== undefined && second !== undefined && !second.includes("/");
-  return isPair && allWords().includes(first.toLowerCase()) && !onlyNames.has(first.toLowerCase())
+  return isPair && kindNamed(first.toLowerCase()) !== undefined && !onlyNames.has(first.toLowerCase())
     ? [`${first}/${second}`]
     : words;
 }
