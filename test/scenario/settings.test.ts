@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { KubeletConfig, kubernetes } from "../../src/api/index.ts";
 import { labels } from "../../src/api/names.ts";
+import { nano, parseQuantity } from "../../src/api/schema/quantities.ts";
 import { kubeletValues } from "../../src/core/kubelet/settings-causes.ts";
 import { endScenario } from "../support/end-scenario.ts";
 import { TestCluster, hasApiServer } from "../support/test-cluster.ts";
@@ -63,6 +64,12 @@ describe.skipIf(!hasApiServer)("settings of kubelets and container engines on a 
     expect(onMachine("maxPods")).toBe("64");
     expect(cluster.hostFile(worker, "/etc/node-sizing-enabled.env")).toContain("SYSTEM_RESERVED_ES=4Gi");
     await podsOfNode("64");
+    const { status } = (await cluster.kube.get(kubernetes.Node, { name: worker })) ?? expect.fail();
+    const storage = (of: Readonly<Record<string, string>> | undefined) =>
+      parseQuantity(of?.["ephemeral-storage"] ?? "");
+    expect(storage(status?.capacity)).toBeGreaterThanOrEqual(
+      (storage(status?.allocatable) ?? 0n) + 4n * 2n ** 30n * nano,
+    );
     const { stdout } = await cluster.mco(["blame", kubeletConf, "--pool", "worker"]);
     expect(stdout).toContain("maxPods: 64: KubeletConfig/pods spec.kubeletConfig.maxPods");
 

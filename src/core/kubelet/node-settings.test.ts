@@ -23,6 +23,22 @@ test("a Node has the pods and taints of its kubelet's configuration, and withhol
   });
 });
 
+test("reservations for the system that are in the file for the machine's sizing count, unless it leaves them to the machine [node-settings-3]", () => {
+  const sizing = (isAutomatic: boolean) =>
+    `NODE_SIZING_ENABLED=${isAutomatic}\nSYSTEM_RESERVED_MEMORY=1Gi\nSYSTEM_RESERVED_CPU=500m\nSYSTEM_RESERVED_ES=4Gi\n`;
+  const text = conf({ kubeReserved: { memory: "1Gi" }, systemReserved: { cpu: "250m" } });
+  expect(allocatableOf(capacity, nodeSettings(text, sizing(false)) ?? expect.fail())).toEqual({
+    cpu: "1500m",
+    memory: `${6 * 1024 * 1024}Ki`,
+    pods: "250",
+    "ephemeral-storage": `${60 * 1024 * 1024}Ki`,
+  });
+  expect(allocatableOf(capacity, nodeSettings(text, sizing(true)) ?? expect.fail())).toMatchObject({
+    cpu: "1750m",
+    "ephemeral-storage": "64Gi",
+  });
+});
+
 test("without settings a kubelet has its defaults, and one that would not start has none [node-settings-2]", () => {
   const settings = nodeSettings(conf({}));
   expect(settings).toMatchObject({ maxPods: 110, taints: [] });

@@ -26,9 +26,10 @@ const resourceOf: Readonly<Record<string, string>> = {
 /**
  * What a kubelet.conf says about its Node.
  *
- * @returns `undefined`: a kubelet would not start with it.
+ * @param sizing text of the file that has the reservations for the system, where the machine has one; where it leaves them to
+ * the machine, those of kubelet.conf count. @returns `undefined`: a kubelet would not start with it.
  */
-export function nodeSettings(text: string): NodeSettings | undefined {
+export function nodeSettings(text: string, sizing = ""): NodeSettings | undefined {
   const read = lenientKubernetesYaml(text);
   if (read === undefined) return undefined;
   const { problems, decoded } = judgeKubeletConfiguration(read.value);
@@ -41,8 +42,30 @@ export function nodeSettings(text: string): NodeSettings | undefined {
   return {
     maxPods: settings.numberOrDefault("maxPods", 110),
     taints: settings.list<Taint>("registerWithTaints") ?? [],
-    withheld: [settings.map("systemReserved"), settings.map("kubeReserved"), Object.fromEntries(evictions)],
+    withheld: [
+      { ...settings.map("systemReserved"), ...reservationsIn(sizing) },
+      settings.map("kubeReserved"),
+      Object.fromEntries(evictions),
+    ],
   };
+}
+
+/** Names of variables in the file, by resource: openshift/machine-config-operator templates/common/_base (main). */
+const variables = {
+  memory: "SYSTEM_RESERVED_MEMORY",
+  cpu: "SYSTEM_RESERVED_CPU",
+  "ephemeral-storage": "SYSTEM_RESERVED_ES",
+} as const;
+
+function reservationsIn(sizing: string): Resources {
+  const values = new Map([...sizing.matchAll(/^([A-Z_]+)=(.*)$/gm)].map(([, name = "", value = ""]) => [name, value]));
+  if (values.get("NODE_SIZING_ENABLED") !== "false") return {};
+  return Object.fromEntries(
+    Object.entries(variables).flatMap(([resource, name]) => {
+      const value = values.get(name) ?? "";
+      return value === "" ? [] : [[resource, value]];
+    }),
+  );
 }
 
 /** What pods may use of a capacity: k8s.io/kubernetes pkg/kubelet/cm/node_container_manager_linux.go (v1.34). */

@@ -1,6 +1,6 @@
 import { type Pod, kubernetes } from "../../../api/foreign/kubernetes.ts";
 import { keyOf } from "../../../api/schema/object.ts";
-import { kubeletConfPath } from "../../../core/kubelet/kubelet-config.ts";
+import { kubeletConfPath, nodeSizingPath } from "../../../core/kubelet/kubelet-config.ts";
 import { nodeSettings } from "../../../core/kubelet/node-settings.ts";
 import { clusterNamespaces } from "../../apiserver/schema/shares.ts";
 import { sourceGroup } from "../../../core/join/source-group.ts";
@@ -165,11 +165,13 @@ export class Kubelet {
   /** A machine in a folder runs without a configuration too, and with one that a kubelet would refuse. */
   async #readConfiguration(): Promise<void> {
     const { files, locate, log } = this.#options;
-    const text = await locate
-      .onMachine(kubeletConfPath)
-      .then((path) => files.readText(path))
-      .catch(() => undefined);
-    this.#configured = text === undefined ? undefined : nodeSettings(text);
+    const read = (file: string) =>
+      locate
+        .onMachine(file)
+        .then((path) => files.readText(path))
+        .catch(() => undefined);
+    const text = await read(kubeletConfPath);
+    this.#configured = text === undefined ? undefined : nodeSettings(text, await read(nodeSizingPath));
     if (text !== undefined && this.#configured === undefined)
       log.warn({ file: kubeletConfPath }, "a kubelet would not start with its configuration; the defaults count");
   }
