@@ -80,19 +80,26 @@ async function start() {
         generatorVersion: "g",
       }),
     );
+  const end = run({ kube, clock }, "g");
+  return { ...cluster, end };
+}
+
+/** Runs the controllers of a version. @returns what ends them. */
+function run({ kube, clock }: Pick<Awaited<ReturnType<typeof startCluster>>, "kube" | "clock">, version: string) {
   const ports = { clock, random: systemRandom, log: silentLogger, journal: memoryJournal() };
   const ending = new AbortController();
-  const given = { generatorVersion: "g" };
+  const given = { generatorVersion: version };
   const running = runControllers(
     [kubeletController(given), runtimeController(given), kubeletDefaultsController(given)],
     { ...ports, kube, events: createEventRecorder({ ...ports, kube, component: "controller" }), coalesceMs: 5 },
     ending.signal,
   );
-  onTestFinished(async () => {
+  const end = async (): Promise<void> => {
     ending.abort();
     await running;
-  });
-  return cluster;
+  };
+  onTestFinished(end);
+  return end;
 }
 type Cluster = Awaited<ReturnType<typeof start>>;
 
@@ -150,6 +157,41 @@ test("a KubeletConfig becomes a MachineConfig of its pool, follows its changes, 
   await kube.delete(KubeletConfig, { name: "a" });
   await configUntil(cluster, plain, (one) => one === undefined);
   await cluster.until(KubeletConfig, { name: "a" }, (one) => one === undefined);
+});
+
+test("an upgrade of the suite and a restart make no MachineConfig a second time, and keep what people added to it [settings-controllers-13]", async () => {
+  const cluster = await start();
+  const { kube } = cluster;
+  await kube.create(KubeletConfig, kubeletConfig("a", { maxPods: 64 }));
+  await kube.create(ContainerRuntimeConfig, {
+    apiVersion,
+    kind: "ContainerRuntimeConfig",
+    metadata: { name: "a" },
+    spec: {
+      machineConfigPoolSelector: { matchLabels: { pool: "worker" } },
+      containerRuntimeConfig: { pidsLimit: 2048 },
+    },
+  } as never);
+  const names = [plain, "99-worker-generated-containerruntime"];
+  const all = (holds: (config: MachineConfig) => boolean) =>
+    Promise.all(names.map((name) => configUntil(cluster, name, (one) => one !== undefined && holds(one))));
+  const made = await all(() => true);
+  for (const name of names)
+    await kube.patch(
+      MachineConfig,
+      { name },
+      { type: "merge", body: { metadata: { labels: { team: "a" }, annotations: { note: "ours" } } } },
+    );
+  await cluster.end();
+  run(cluster, "h");
+  const written = await all(({ metadata }) => metadata.annotations?.[annotations.generatedByController] === "h");
+  expect(written.map((one) => one?.metadata)).toMatchObject(
+    made.map((one) => ({
+      uid: one?.metadata.uid,
+      labels: { [labels.role]: "worker", team: "a" },
+      annotations: { note: "ours" },
+    })),
+  );
 });
 
 test("one that a kubelet would refuse says so and leaves the machines what they have; repaired, it counts again [settings-controllers-2]", async () => {
