@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { encodeDataUrl } from "../../ignition/data-url.ts";
 import { type ExtensionFacts, type OSImageFacts, parseExtensionPackages, parseOsRelease } from "./os-image-demands.ts";
-import { judgeStream, onStream, streamLines } from "./judge-stream.ts";
+import { forecastStream, judgeStream, onStream, streamLines } from "./judge-stream.ts";
 
 const rendered = (spec: object, file?: { readonly path: string; readonly text: string }) => ({
   metadata: { name: "rendered-worker-1" },
@@ -153,6 +153,75 @@ describe("another OS image", () => {
       reason: "there is no pool infra; there are worker",
     });
     expect(onStream(objects, "a", [])).toMatchObject({ verdict: "objects", image: "os", pools: ["worker"] });
+  });
+
+  test("is forecast with each reason for which it breaks each machine [judge-stream-9]", async () => {
+    const apiVersion = "machineconfiguration.openshift.io/v1";
+    const role = "machineconfiguration.openshift.io/role";
+    const node = (name: string) => ({
+      apiVersion: "v1",
+      kind: "Node",
+      metadata: { name, labels: { "node-role.kubernetes.io/worker": "" } },
+    });
+    const objects = {
+      pools: [
+        {
+          apiVersion,
+          kind: "MachineConfigPool",
+          metadata: { name: "worker" },
+          spec: {
+            machineConfigSelector: { matchLabels: { [role]: "worker" } },
+            nodeSelector: { matchLabels: { "node-role.kubernetes.io/worker": "" } },
+          },
+        },
+      ],
+      machineConfigs: [
+        {
+          apiVersion,
+          kind: "MachineConfig",
+          ...rendered(
+            { kernelArguments: ["systemd.unified_cgroup_hierarchy=0"], extensions: ["ipsec"], kernelType: "" },
+            runc,
+          ),
+          metadata: { name: "50-own", labels: { [role]: "worker" } },
+        },
+      ],
+      machineConfiguration: {
+        apiVersion: "operator.openshift.io/v1",
+        kind: "MachineConfiguration",
+        metadata: { name: "cluster" },
+        spec: { bootImageSkewEnforcement: { mode: "Manual", manual: { mode: "OCPVersion", ocpVersion: "4.11.0" } } },
+      },
+      controllerConfig: {
+        apiVersion,
+        kind: "ControllerConfig",
+        metadata: { name: "c" },
+        spec: { baseOSContainerImage: "os@sha256:1" },
+      },
+      nodes: [node("w0"), node("w1")],
+    } as never;
+    const asked: string[] = [];
+    const forecasts = await forecastStream(objects, objects, ["worker"], {
+      os: image(ten, "/usr/bin/crun"),
+      extensions: () => {
+        asked.push("extensions");
+        return Promise.resolve({ verdict: "read", packages: new Set(["usbguard"]) });
+      },
+    });
+    const lines = streamLines("rhel-10", "os", forecasts);
+    expect(asked).toEqual(["extensions"]);
+    expect(lines).toEqual([
+      "OS image stream rhel-10: os",
+      "pool worker: w0, w1",
+      expect.stringMatching(
+        /^ {2}breaks w0, w1: .* chooses the container runtime runc, which the OS image does not have/,
+      ),
+      expect.stringMatching(
+        /^ {2}breaks w0, w1: the kernel argument systemd\.unified_cgroup_hierarchy=0 asks for cgroup v1/,
+      ),
+      expect.stringMatching(/^ {2}breaks w0, w1: the extension ipsec needs the packages .*; take the extension off/),
+      expect.stringMatching(/^ {2}breaks machines that join later: the boot image of OpenShift 4\.11\.0 is older/),
+    ]);
   });
 
   test("is described with each machine that it breaks [judge-stream-5]", () => {
