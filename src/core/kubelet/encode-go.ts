@@ -44,7 +44,7 @@ export function encodeScalar(value: unknown, type: Extract<GoType, string>, isAl
     case "timeOrDuration":
       return value ?? 0;
     case "quantity":
-      return canonicalQuantity(String(value ?? "0"));
+      return canonicalQuantity(String((value as string | number | undefined) ?? "0"));
     case "time":
       return value ?? null;
     default:
