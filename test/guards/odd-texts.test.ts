@@ -30,7 +30,7 @@ const left: Readonly<Record<string, number>> = {
   "src/core/metrics": 4,
   "src/core/operator": 21,
   "src/core/pool": 48,
-  "src/core/preview": 103,
+  "src/core/preview": 101,
   "src/core/render": 10,
   "src/core/runtime": 45,
   "src/core/text": 7,

@@ -1,3 +1,4 @@
+import { pushAll } from "../../api/schema/push-all.ts";
 import { isZeroQuantity } from "../../api/schema/quantities.ts";
 import { parseUrl } from "../../ignition/parse-url.ts";
 import { parseImageReference } from "../images/image-reference.ts";
@@ -100,7 +101,7 @@ export function judgeHopelessLists(decoded: Decoded): {
   const judgeList = (list: unknown, judge: (list: never) => readonly FieldProblem[]): boolean => {
     const ofList = Array.isArray(list) ? judge(list as never) : none;
     if (ofList.at(-1)?.isRest !== true) return false;
-    problems.push(...ofList);
+    pushAll(problems, ofList);
     return true;
   };
   for (const { name, judge, good } of aloneJudged)
@@ -368,7 +369,7 @@ const enforced: Rule = (settings) => {
   ];
 };
 
-/** What is wrong with the names by themselves. */
+/** The problems of the names by themselves. */
 function enforcementProblems(all: readonly string[], path: string): readonly FieldProblem[] {
   const found = noProblems();
   const seen = new Set<string>();

@@ -67,7 +67,7 @@ export function onStream(
   };
 }
 
-/** What was read of the two images of a stream. */
+/** The facts of the two images of a stream. */
 export interface StreamFacts {
   readonly os: OSImageFacts;
   /** Asked for only where a configuration names extensions. */
@@ -75,7 +75,7 @@ export interface StreamFacts {
 }
 
 /**
- * What the images of a stream mean for the machines of pools.
+ * The meaning of the images of a stream for the machines of pools.
  *
  * @param before the present objects. @param changed the objects with the pools on the stream.
  */
@@ -111,7 +111,7 @@ export async function forecastStream(
 }
 
 /**
- * What other images mean for machines with a rendered configuration, those that join later included.
+ * The meaning of other images for machines with a rendered configuration, those that join later included.
  *
  * @param extensions absent: no configuration names one. @param boots says from which boot images machines start.
  */

@@ -20,7 +20,7 @@ export type OSImageFacts =
     }
   | { readonly verdict: "unread"; readonly problem: string };
 
-/** What was read of the image with the extensions of an OS. */
+/** The facts of the image with the extensions of an OS. */
 export type ExtensionFacts =
   | {
       readonly verdict: "read";
