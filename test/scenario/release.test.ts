@@ -34,12 +34,17 @@ const booted = (machine: string) => {
 const targets = async () =>
   Object.fromEntries(await Promise.all(pools.map(async (pool) => [pool, await cluster.target(pool)] as const)));
 
-/** An image that is the stock OS and one file more. */
-function newOs(text: string, labels: Readonly<Record<string, string>> = {}): string {
+/** An image that is the stock OS and one file more, or some. */
+function newOs(
+  text: string,
+  labels: Readonly<Record<string, string>> = {},
+  ...more: Parameters<typeof gzippedLayer>
+): string {
   const layer = gzippedLayer(
     { path: "usr/", type: "5" },
     { path: "usr/lib/", type: "5" },
     { path: "usr/lib/release", contents: text },
+    ...more,
   );
   return `${registry.host}/os/release@${registry.addImage("os/release", [{ bytes: packedStockOs.layer.bytes, plain: gunzipSync(packedStockOs.layer.bytes) }, layer], { labels })}`;
 }
@@ -203,12 +208,21 @@ describe.skipIf(!hasApiServer)("a new release", () => {
     { timeout: 240_000 },
     async () => {
       const before = await targets();
-      const stream = (name: string) => {
+      const stream = (name: string, ...packages: readonly string[]) => {
         const labels = { [imageLabels.streamClass]: name, [imageLabels.bootc]: "1" };
-        const os = newOs(`${name}\n`, labels);
-        return { os, extensions: newOs(`extensions of ${name}\n`, { ...labels, [imageLabels.osExtensions]: "true" }) };
+        const list = JSON.stringify(Object.fromEntries(packages.map((one) => [one, "1.0-1.x86_64"])));
+        return {
+          os: newOs(`${name}\n`, labels),
+          extensions: newOs(
+            `extensions of ${name}\n`,
+            { ...labels, [imageLabels.osExtensions]: "true" },
+            { path: "usr/share/", type: "5" },
+            { path: "usr/share/rpm-ostree/", type: "5" },
+            { path: "usr/share/rpm-ostree/extensions.json", contents: list },
+          ),
+        };
       };
-      const streams = { "rhel-9": stream("rhel-9"), "rhel-10": stream("rhel-10") };
+      const streams = { "rhel-9": stream("rhel-9", "usbguard", "sysstat"), "rhel-10": stream("rhel-10", "usbguard") };
       const from = (name: string) => ({ kind: "DockerImage", name });
       const tags = Object.entries(streams).flatMap(([name, { os, extensions }]) => [
         { name: `${name}-coreos`, from: from(os) },
@@ -231,6 +245,23 @@ describe.skipIf(!hasApiServer)("a new release", () => {
       expect(status?.availableStreams.map(({ name, osImage }) => [name, osImage])).toEqual([
         ["rhel-10", streams["rhel-10"].os],
         ["rhel-9", streams["rhel-9"].os],
+      ]);
+
+      const asking = machineConfig("99-extensions", {}, { more: { extensions: ["usbguard", "sysstat"] } });
+      const planFor = (name: string) =>
+        cluster.mco(["plan", "-f", "-", "--os-stream", name, "--pool", "worker"], { input: JSON.stringify(asking) });
+      const broken = await planFor("rhel-10");
+      expect(broken).toMatchObject({
+        code: 1,
+        stdout: expect.stringContaining("pool worker: worker-0, worker-1\n") as string,
+      });
+      expect(broken.stdout).toContain(
+        "breaks worker-0, worker-1: the extension sysstat needs the package sysstat, which the stream's image with extensions does not have",
+      );
+      const whole = await planFor("rhel-9");
+      expect([whole.code, whole.stdout]).toEqual([
+        2,
+        expect.stringContaining("nothing that was compared breaks a machine") as string,
       ]);
 
       const follow = (name: string, ...flags: readonly string[]) =>
