@@ -14,7 +14,7 @@ import {
 } from "../../src/api/index.ts";
 import { version } from "../../src/cli/version.ts";
 import { packedStockOs } from "../../src/standin/cluster/stock-os.ts";
-import { gzippedLayer } from "../support/registry/tar-builder.ts";
+import { type BuiltEntry, gzippedLayer } from "../support/registry/tar-builder.ts";
 import { type TestRegistry, startTestRegistry } from "../support/registry/test-registry.ts";
 import { TestCluster, annotation, hasApiServer, machineConfig } from "../support/test-cluster.ts";
 import { endScenario } from "../support/end-scenario.ts";
@@ -35,11 +35,7 @@ const targets = async () =>
   Object.fromEntries(await Promise.all(pools.map(async (pool) => [pool, await cluster.target(pool)] as const)));
 
 /** An image that is the stock OS and one file more, or some. */
-function newOs(
-  text: string,
-  labels: Readonly<Record<string, string>> = {},
-  ...more: Parameters<typeof gzippedLayer>
-): string {
+function newOs(text: string, labels: Readonly<Record<string, string>> = {}, ...more: readonly BuiltEntry[]): string {
   const layer = gzippedLayer(
     { path: "usr/", type: "5" },
     { path: "usr/lib/", type: "5" },
