@@ -20,7 +20,6 @@ import { generatedNameForm } from "../core/kubelet/generated-names.ts";
 import { credentialKey } from "../core/join/certificate-holder.ts";
 import { certificateDigits, holderOnlyPrefix, refusedNodePrefix } from "../core/join/refused-certificates.ts";
 import { baseConfigNames } from "../core/render/base-config-of.ts";
-import { baseRoles } from "../core/render/base-configs.ts";
 import { configServerAddress } from "../core/join/pointer-config.ts";
 import { type PolicyOfUsers, policiesOfUsers } from "../core/pool/config-users.ts";
 import { mostPinsAtOnce } from "../core/pool/pin-slots.ts";
@@ -346,7 +345,7 @@ const reservedNames: Guard = {
   conditions: {
     "has-reserved-name": [
       ...[renderedNameForm, generatedNameForm].map(({ source }) => `object.metadata.name.matches('${source}')`),
-      `object.metadata.name in ${quoted(baseRoles.flatMap(baseConfigNames))}`,
+      `object.metadata.name in ${quoted(roles.flatMap(baseConfigNames))}`,
     ].join(" || "),
     "by-somebody-else": `!(request.userInfo.username in ${quoted([objects.controller, objects.operator].map(accountOf))}) && !(has(request.userInfo.groups) && 'system:masters' in request.userInfo.groups)`,
     // The garbage collector removes owners and finalizers.

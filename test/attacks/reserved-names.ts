@@ -25,6 +25,9 @@ const reserved = [
   "00-master",
   "01-worker-kubelet",
   "01-master-container-runtime",
+  "00-arbiter",
+  "01-arbiter-kubelet",
+  "01-arbiter-container-runtime",
 ];
 const free = [
   "99-own",

@@ -3,7 +3,7 @@ import { MachineConfig } from "../../api/kinds/machine-config.ts";
 import { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import { fieldManagers, objects as names } from "../../api/names.ts";
 import { trimMachineConfig } from "../../core/pool/trim.ts";
-import { basePartOf } from "../../core/render/base-config-of.ts";
+import { baseContents, basePartOf } from "../../core/render/base-config-of.ts";
 import {
   type CredentialsDecision,
   decideCredentials,
@@ -54,7 +54,8 @@ export function credentialsController({ generatorVersion }: { readonly generator
         resource: MachineConfig,
         keep: trimMachineConfig,
         concerns: ({ key, before, after }) =>
-          isCredentialsConfig(key) || (basePartOf(key) !== undefined && !equalValues(before?.spec, after?.spec))
+          isCredentialsConfig(key) ||
+          (basePartOf(key) !== undefined && !equalValues(baseContents(before), baseContents(after)))
             ? only
             : [],
       }),

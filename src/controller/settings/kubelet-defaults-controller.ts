@@ -11,6 +11,7 @@ import { type Caches, type Context, type Controller, watching } from "../../kube
 import { type Outcome, done, stalled, waiting } from "../../kube/outcome.ts";
 import { clusterObjectsOf, clusterSettingsOf, clusterSettingsWatches } from "./cluster-settings-watches.ts";
 import { removeGenerated, writeGenerated } from "./generated-configs.ts";
+import { baseContents } from "../../core/render/base-config-of.ts";
 import { isKubeletBase } from "./kubelet-controller.ts";
 import { settingsRefused } from "../reports.ts";
 
@@ -36,7 +37,7 @@ export function kubeletDefaultsController({ generatorVersion }: { readonly gener
         resource: MachineConfig,
         keep: trimMachineConfig,
         concerns: ({ key, before, after }, caches) => {
-          if (isKubeletBase(key)) return equalValues(before?.spec, after?.spec) ? [] : allPools(caches);
+          if (isKubeletBase(key)) return equalValues(baseContents(before), baseContents(after)) ? [] : allPools(caches);
           const pool = poolOfDefaults(key);
           return pool === undefined ? [] : [pool];
         },

@@ -9,6 +9,7 @@ import {
   settingsProblemsText,
 } from "../../core/kubelet/decide-generated.ts";
 import { heldBy, configHolder } from "../../core/kubelet/held-configs.ts";
+import { baseContents } from "../../core/render/base-config-of.ts";
 import { generatedFiles } from "../../core/render/generated-config.ts";
 import { isOfPeople, mayReplace, overriddenFiles } from "../../core/render/overridden-files.ts";
 import { trimMachineConfig } from "../../core/pool/trim.ts";
@@ -83,7 +84,8 @@ export function settingsController<T extends SettingsObject>(kind: SettingsKind<
         resource: MachineConfig,
         keep: trimMachineConfig,
         concerns: ({ key, before, after }, caches) =>
-          (kind.isInput(key) && !equalValues(before?.spec, after?.spec)) || mayChangeWhatCounts(before, after, caches)
+          (kind.isInput(key) && !equalValues(baseContents(before), baseContents(after))) ||
+          mayChangeWhatCounts(before, after, caches)
             ? all(caches)
             : ((after ?? before)?.metadata.ownerReferences ?? []).flatMap((owner) =>
                 owner.kind === resource.kind ? [owner.name] : [],

@@ -435,3 +435,36 @@ test("somebody's MachineConfig under the name of the cluster's own settings is t
   await kube.delete(MachineConfig, { name });
   await configUntil(cluster, name, (one) => kubeletConf(one)["kind"] === "KubeletConfiguration");
 });
+
+test("a MachineConfig of another pool's role is no base of a pool, whatever its name [settings-controllers-20]", async () => {
+  const cluster = await start();
+  const { kube } = cluster;
+  await kube.create(openshift.ConfigNode, {
+    apiVersion: "config.openshift.io/v1",
+    kind: "Node",
+    metadata: { name: "cluster" },
+    spec: {},
+  });
+  await configUntil(cluster, "97-infra-generated-kubelet", (one) => one !== undefined);
+  const owner: KubeObject = { apiVersion, kind: "ControllerConfig", metadata: { name: "c", uid: "c" } };
+  const text = JSON.stringify({
+    ...kubeletDefaults("worker", "10.0.0.10"),
+    authentication: { anonymous: { enabled: true } },
+    authorization: { mode: "AlwaysAllow" },
+  });
+  await kube.create(
+    MachineConfig,
+    generatedConfig({
+      name: "01-infra-kubelet",
+      role: "other",
+      owner,
+      files: [{ path: "/etc/kubernetes/kubelet.conf", mode: 0o644, text }],
+      generatorVersion: "g",
+    }),
+  );
+  await kube.create(KubeletConfig, kubeletConfig("a", { maxPods: 64 }, { pool: "infra" }));
+  const made = await configUntil(cluster, "99-infra-generated-kubelet", (one) => kubeletConf(one)["maxPods"] === 64);
+  const defaults = await configUntil(cluster, "97-infra-generated-kubelet", (one) => one !== undefined);
+  for (const config of [made, defaults])
+    expect(kubeletConf(config)).toMatchObject({ authentication: { anonymous: { enabled: false } } });
+});

@@ -1,13 +1,14 @@
 import { gzipSync } from "node:zlib";
 import { expect, test } from "vitest";
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
+import { labels } from "../../api/names.ts";
 import { encodeDataUrl } from "../../ignition/data-url.ts";
 import { clusterSettings, kubeletBaseOf } from "./cluster-settings.ts";
 
 const base = (text: string): MachineConfig => ({
   apiVersion: "machineconfiguration.openshift.io/v1",
   kind: "MachineConfig",
-  metadata: { name: "01-infra-kubelet" },
+  metadata: { name: "01-infra-kubelet", labels: { [labels.role]: "infra" } },
   spec: {
     config: {
       ignition: { version: "3.4.0" },

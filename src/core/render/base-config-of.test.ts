@@ -9,16 +9,20 @@ import { generatedConfig } from "./generated-config.ts";
 const owner: KubeObject = { apiVersion: "v1", kind: "ControllerConfig", metadata: { name: "c", uid: "c" } };
 const storage = "/etc/containers/storage.conf";
 const registries = "/etc/containers/registries.conf";
+const policy = "/etc/containers/policy.json";
 const kubelet = "/etc/kubernetes/kubelet.conf";
 
-/** MachineConfigs by name, each with one file whose text is the name. */
-const having = (...named: readonly (readonly [name: string, path: string])[]) => {
+/** MachineConfigs by name, each with one file whose text is the name, and of the role in its name if none is given. */
+const havingRoles = (
+  roles: Readonly<Record<string, string>>,
+  ...named: readonly (readonly [name: string, path: string])[]
+) => {
   const configs = new Map(
     named.map(([name, path]) => [
       name,
       generatedConfig({
         name,
-        role: "any",
+        role: roles[name] ?? /^0[01]-([a-z]+)/.exec(name)?.[1] ?? "",
         owner,
         files: [{ path, mode: 0o644, text: path === kubelet ? `staticPodPath: ${name}` : `# ${name}\n` }],
         generatorVersion: "g",
@@ -27,6 +31,7 @@ const having = (...named: readonly (readonly [name: string, path: string])[]) =>
   );
   return (name: string) => configs.get(name);
 };
+const having = (...named: readonly (readonly [name: string, path: string])[]) => havingRoles({}, ...named);
 
 describe("a pool's base configuration", () => {
   test.for([
@@ -64,6 +69,29 @@ describe("a pool's base configuration", () => {
     expect(runtimeInputsOf("infra", {}, inRuntime).storage).toBe("# 01-infra-container-runtime\n");
     expect(runtimeInputsOf("infra", {}, having(["00-worker", storage])).storage).toBe("# 00-worker\n");
   });
+
+  test.for(["infra", "arbiter"])(
+    "of the pool %s, a MachineConfig of another role is no part of it, whatever its name [base-config-of-4]",
+    (pool) => {
+      const foreign = { [`01-${pool}-kubelet`]: "other", [`01-${pool}-container-runtime`]: "other" };
+      const configOf = havingRoles(
+        { ...foreign, [`00-${pool}`]: "other" },
+        [`01-${pool}-kubelet`, kubelet],
+        [`01-${pool}-container-runtime`, registries],
+        [`00-${pool}`, policy],
+        ["01-worker-kubelet", kubelet],
+        ["01-worker-container-runtime", registries],
+        ["00-worker", policy],
+      );
+      expect(registriesBase(pool, configOf, { pools: [], configs: [] })).toMatchObject({
+        registries: "# 01-worker-container-runtime\n",
+        policy: "# 00-worker\n",
+      });
+      expect(kubeletBaseOf(pool, clusterSettings({}), configOf)).toMatchObject({
+        config: { staticPodPath: "01-worker-kubelet" },
+      });
+    },
+  );
 
   test.for([
     ["00-worker", "files"],

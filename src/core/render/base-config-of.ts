@@ -1,4 +1,5 @@
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
+import { labels } from "../../api/names.ts";
 import { fileText } from "./config-file.ts";
 import { mostTextCharacters } from "../../ignition/held-contents.ts";
 
@@ -20,18 +21,28 @@ export function basePartOf(name: string): BasePart | undefined {
   return part === undefined ? (/^00-./.test(name) ? "files" : undefined) : (part as BasePart);
 }
 
+/** What counts of a base configuration: its role, and what it brings. */
+export const baseContents = (config: MachineConfig | undefined): readonly unknown[] => [
+  config?.spec,
+  config?.metadata.labels?.[labels.role],
+];
+
 /**
  * A part of the base configuration that a pool's machines begin with: the pool's own, else that of `worker`, whichever
- * generator made it.
+ * generator made it. The pool's own has the pool's name as its role: a name alone gives an author whom a policy holds to
+ * the role of another pool no machine of this one. The names of `worker` are the controller's alone.
  *
  * @param configOf a MachineConfig by its name.
  * @returns `undefined`: neither is there.
  */
-export const baseConfigOf = (
+export function baseConfigOf(
   part: BasePart,
   pool: string,
   configOf: (name: string) => MachineConfig | undefined,
-): MachineConfig | undefined => configOf(baseConfigName(part, pool)) ?? configOf(baseConfigName(part, "worker"));
+): MachineConfig | undefined {
+  const own = configOf(baseConfigName(part, pool));
+  return own?.metadata.labels?.[labels.role] === pool ? own : configOf(baseConfigName(part, "worker"));
+}
 
 /** The text of a file in the first of these parts that holds it; `undefined`: none does. */
 export function baseFileText(
