@@ -13,6 +13,8 @@ import { defined } from "../api/schema/defined.ts";
 export type BuildReason = Pick<BuildPlan, "strategy" | "because" | "turnedDown"> & {
   readonly from?: MachineOSBuild;
   readonly parent?: { readonly image: string; readonly hasConfigLayer: boolean };
+  /** The image came with an installation; so did that of `from` if its build says so. */
+  readonly isPreBuilt?: boolean;
 };
 
 /** Of an image from the installation. `hasKey`: it has the desired content. */
@@ -68,7 +70,7 @@ function buildFor(
   name: string,
   facts: PlanFacts,
   want: Want,
-  { strategy, because, turnedDown, from, parent }: BuildReason,
+  { strategy, because, turnedDown, from, parent, isPreBuilt }: BuildReason,
   seeding: Seeding | undefined,
 ): MachineOSBuild {
   const { key, parentKey, components } = want.inputs.key;
@@ -80,6 +82,8 @@ function buildFor(
           [annotations.parentKey]: parentKey,
           [annotations.keyInputs]: printComponents(components),
         };
+  const hasPreBuilt =
+    seeding !== undefined || isPreBuilt === true || from?.metadata.labels?.[labels.preBuiltImage] !== undefined;
   return {
     apiVersion: MachineOSBuild.apiVersion,
     kind: MachineOSBuild.kind,
@@ -89,7 +93,7 @@ function buildFor(
         [labels.machineOSConfig]: labelValue(facts.machineOSConfig),
         [labels.targetPool]: labelValue(want.pool),
         [labels.renderedConfig]: labelValue(facts.rendered),
-        ...(seeding === undefined ? {} : { [labels.preBuiltImage]: "true" }),
+        ...(hasPreBuilt ? { [labels.preBuiltImage]: "true" } : {}),
       },
       annotations: {
         ...keys,

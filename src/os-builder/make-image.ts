@@ -215,7 +215,8 @@ async function act(action: BuildAction, work: Work, context: BuilderContext): Pr
       await forgetImage(action.image, view.facts, context);
       return "again";
     case "recall": {
-      const plan = { strategy: "reuse", because: action.because, turnedDown: [] } as const;
+      const { because, isPreBuilt } = action;
+      const plan = { strategy: "reuse", because, turnedDown: [], isPreBuilt } as const;
       return takeImage(action.image, plan, "is published again", work, context);
     }
     case "reuse":

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { MachineOSBuild } from "../../api/kinds/machine-os-build.ts";
-import { annotations } from "../../api/names.ts";
+import { annotations, labels } from "../../api/names.ts";
 import { timestampOf } from "../../api/schema/object.ts";
 import { type PruneFacts, prunePlan, pruneRules } from "./build-prune.ts";
 
@@ -60,6 +60,26 @@ describe("what is pruned", () => {
     ]);
     const back = prunePlan(facts([marked], { now: start + 15 * 60_000, used: [pullspec(1)] }));
     expect(back).toMatchObject({ remove: [], unmark: ["a"] });
+  });
+
+  test("of an image that came with an installation, the build goes alone [build-prune-adopted-1]", () => {
+    const past = { has: { [annotations.pruneAfter]: timestampOf(start) } };
+    const of = (name: string, image: string) => build(name, { image, ...past });
+    const adopted = (name: string, image: string) => {
+      const made = of(name, image);
+      return { ...made, metadata: { ...made.metadata, labels: { [labels.preBuiltImage]: "true" } } };
+    };
+    const removed = (...builds: readonly MachineOSBuild[]) =>
+      prunePlan(facts(builds)).remove.map((one) => [one.build.metadata.name, one.image]);
+    expect(removed(adopted("a", pullspec(1)))).toEqual([["a", undefined]]);
+    // One that pushed the same image removes it, whichever goes first.
+    for (const names of [
+      ["a", "b"],
+      ["b", "a"],
+    ] as const)
+      expect(removed(adopted(names[0], pullspec(1)), of(names[1], pullspec(1))).sort()).toEqual(
+        names.map((name, index) => [name, index === 0 ? undefined : pullspec(1)]).sort(),
+      );
   });
 
   test.for([

@@ -1,6 +1,6 @@
 import { leastOf } from "../../api/schema/extremes.ts";
 import type { MachineOSBuild } from "../../api/kinds/machine-os-build.ts";
-import { annotations } from "../../api/names.ts";
+import { annotations, labels } from "../../api/names.ts";
 import { timestampOf } from "../../api/schema/object.ts";
 import { hasEnded, stateOfBuild } from "../config/build-phase.ts";
 import { imagePlace } from "../images/image-reference.ts";
@@ -41,7 +41,10 @@ export interface PrunePlan {
   readonly mark: readonly { readonly build: string; readonly after: string }[];
   /** Marked builds that are needed again. */
   readonly unmark: readonly string[];
-  /** An image is deleted with the last build that names its digest; builds without a digest are deleted alone. */
+  /**
+   * An image is deleted with the last build that names its digest; builds without a digest, and of an image that came with
+   * an installation, are deleted alone.
+   */
   readonly remove: readonly { readonly build: MachineOSBuild; readonly image: string | undefined }[];
   readonly kept: ReadonlyMap<string, Kept>;
   /** When the next pass is due if nothing changes. */
@@ -89,7 +92,10 @@ function keptBuilds(
   return { kept, ages };
 }
 
-/** Which builds and images to delete. An image in use stays, and so does every build that names its digest. */
+/**
+ * Which builds and images to delete. An image in use stays, and so does every build that names its digest. An image that
+ * came with an installation was named by the author of a MachineOSConfig, and no build pushed it: its build goes alone.
+ */
 export function prunePlan(facts: PruneFacts): PrunePlan {
   const rules = facts.rules ?? pruneRules;
   const used = new Set(
@@ -128,6 +134,7 @@ export function prunePlan(facts: PruneFacts): PrunePlan {
     const pullspec = build.status?.digestedImagePushSpec;
     if (pullspec === undefined) return { build, image: undefined };
     const place = imagePlace(pullspec);
+    if (build.metadata.labels?.[labels.preBuiltImage] !== undefined) return { build, image: undefined };
     if (staying.has(place) || used.has(digestOf(pullspec) ?? "") || deleted.has(place))
       return { build, image: undefined };
     deleted.add(place);

@@ -105,7 +105,13 @@ export type BuildAction =
   /** The registry lost the image of a build. */
   | { readonly do: "forget"; readonly image: string; readonly because: string }
   /** The build of the rolled-out image was deleted: recreate it with that image. */
-  | { readonly do: "recall"; readonly image: string; readonly because: string }
+  | {
+      readonly do: "recall";
+      readonly image: string;
+      readonly because: string;
+      /** It came with an installation. */
+      readonly isPreBuilt: boolean;
+    }
   /** Another build has made the image. */
   | { readonly do: "reuse"; readonly plan: ReusePlan; readonly image: string }
   /** Another build is making the image. */
@@ -301,7 +307,12 @@ function decideRecall({ config, facts, images }: BuildView): StartDecision | und
   if (answer === undefined) return { do: "inspect", image };
   switch (answer.is) {
     case "image":
-      return { do: "recall", image, because: "its image is rolled out" };
+      return {
+        do: "recall",
+        image,
+        because: "its image is rolled out",
+        isPreBuilt: seededOf(config)?.message === image,
+      };
     case "absent":
       return undefined;
     case "denied":
@@ -309,6 +320,9 @@ function decideRecall({ config, facts, images }: BuildView): StartDecision | und
       return registryWait(answer.problem);
   }
 }
+
+const seededOf = ({ status }: Pick<MachineOSConfig, "status">) =>
+  conditionOf(status?.conditions, machineOSConfigConditions.seeded);
 
 /** Decides about an image from the installation that an annotation asks to adopt, once. */
 function decideSeed({ config, facts, images }: BuildView): BuildQuestion | BuildOpening | BuildWait | undefined {
@@ -321,8 +335,9 @@ function decideSeed({ config, facts, images }: BuildView): BuildQuestion | Build
     message,
   });
   if (config.status?.currentImagePullSpec !== undefined)
-    return conditionOf(config.status.conditions, machineOSConfigConditions.seeded)?.status === "True"
-      ? { do: "closeSeed", isTaken: true, reason: "PreBuiltImageSeeded", message: "" }
+    return seededOf(config)?.status === "True"
+      ? // The message is the image that was adopted.
+        { do: "closeSeed", isTaken: true, reason: "PreBuiltImageSeeded", message: seededOf(config)?.message ?? "" }
       : refuse("ImageThere", "");
   if (!/^[^@\s]+@sha256:[0-9a-f]{64}$/.test(image))
     return refuse("ImageNotDigest", `${image} is not named by its digest`);
