@@ -77,6 +77,25 @@ describe("the Secrets that are copied for builds", () => {
       ],
     },
     {
+      title: "the operator's own copies whatever their type, as what they are for",
+      facts: {
+        machineOSConfigs: [config("push")],
+        secrets: [
+          secret(`${objects.entitlementPrefix}worker`, "kubernetes.io/tls"),
+          { ...secret(objects.globalPullSecret, "Opaque"), data: { ".dockerconfigjson": btoa("{}") } },
+        ],
+      },
+      copied: [
+        [`${objects.entitlementPrefix}worker`, "Opaque", "whole"],
+        [objects.globalPullSecret, "kubernetes.io/dockerconfigjson", "whole"],
+      ],
+    },
+    {
+      title: "of a pull secret of the cluster that holds no credentials for registries nothing but its type",
+      facts: { secrets: [secret(objects.globalPullSecret, "example.com/other")] },
+      copied: [[objects.globalPullSecret, "Opaque", "empty"]],
+    },
+    {
       title: "no certificate under the name of what steps see",
       facts: { secrets: [secret(objects.rpmGpg, "kubernetes.io/tls")] },
       copied: [[objects.rpmGpg, "Opaque", "empty"]],

@@ -15,13 +15,24 @@ export interface CredentialFacts {
   readonly secrets: readonly Secret[];
 }
 
-const registryTypes: ReadonlySet<string> = new Set(["kubernetes.io/dockerconfigjson", "kubernetes.io/dockercfg"]);
+/** The types of Secrets with credentials for registries. */
+export const registryTypes: ReadonlySet<string> = new Set([
+  "kubernetes.io/dockerconfigjson",
+  "kubernetes.io/dockercfg",
+]);
 const opaque = "Opaque";
+/** What a Secret of such data is, whatever its type. */
+const typesOfData = {
+  ".dockerconfigjson": "kubernetes.io/dockerconfigjson",
+  ".dockercfg": "kubernetes.io/dockercfg",
+} as const;
 
 /**
  * The copies of Secrets that lie beside the builds, where the builder reads them: it reads none of the suite's own
  * namespace. Names come from objects that the builder may write itself, so that a name alone gives no Secret away: by
- * name it gets credentials of registries only. Of a Secret of another type the copy says the type, and holds nothing.
+ * name it gets credentials of registries only. Of a Secret of another type the copy says the type, and holds nothing. The
+ * operator's own copies of the cluster's pull secret and entitlement are judged by their names, which only they have: they
+ * keep the type that the first of their sources had.
  */
 export function buildCredentials({
   machineOSConfigs,
@@ -39,21 +50,26 @@ export function buildCredentials({
       ...builds.map(({ metadata }) => metadata.annotations?.[annotations.pushSecret]),
     ].flatMap((name) => (name === undefined || name === "" ? [] : [name])),
   );
-  const seenBySteps = new Set<string>([
-    objects.rpmGpg,
-    ...machineOSConfigs.map(({ spec }) => `${objects.entitlementPrefix}${spec.machineConfigPool.name}`),
-  ]);
+  const entitlements = new Set(
+    machineOSConfigs.map(({ spec }) => `${objects.entitlementPrefix}${spec.machineConfigPool.name}`),
+  );
   return secrets.flatMap((secret) => {
     const { name } = secret.metadata;
-    const type = secret.type ?? opaque;
+    const type = typeOf(secret);
     const pools = secret.metadata.annotations?.[annotations.secretPools];
     if (registry.has(name) && registryTypes.has(type))
       return [copyOf(name, type, secret.data, pools === undefined ? undefined : { [annotations.secretPools]: pools })];
-    if (seenBySteps.has(name) && type === opaque) return [copyOf(name, type, secret.data)];
-    return registry.has(name) || seenBySteps.has(name)
+    if (entitlements.has(name) || (name === objects.rpmGpg && type === opaque))
+      return [copyOf(name, opaque, secret.data)];
+    return registry.has(name) || name === objects.rpmGpg
       ? [copyOf(name, opaque, undefined, { [annotations.secretType]: type })]
       : [];
   });
+}
+
+function typeOf({ metadata, type = opaque, data = {} }: Secret): string {
+  if (metadata.name !== objects.globalPullSecret || registryTypes.has(type)) return type;
+  return Object.entries(typesOfData).find(([key]) => key in data)?.[1] ?? type;
 }
 
 const copyOf = (

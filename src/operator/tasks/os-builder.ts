@@ -16,14 +16,14 @@ import { type KubeObject, conditionOf, longestObjectName } from "../../api/schem
 import { reportedLayering } from "../../core/build/build-conditions.ts";
 import { defaultOptInOf } from "../../core/build/build-settings.ts";
 import { wantsImages } from "../../core/config/opt-in.ts";
-import { buildCredentials, credentialChanges } from "../../core/operator/build-credentials.ts";
+import { buildCredentials, credentialChanges, registryTypes } from "../../core/operator/build-credentials.ts";
 import {
   type BuilderDecision,
   type BuilderFacts,
   type LeftOver,
   decideBuilder,
 } from "../../core/operator/decide-builder.ts";
-import { isNotFound } from "../../kube/kube-error.ts";
+import { isInvalid, isNotFound } from "../../kube/kube-error.ts";
 import { builderPolicies } from "../admission-policies.ts";
 import { applyManifest, forgetApplied, isApplied, reapplyMs } from "../apply-manifest.ts";
 import { clusterPullSecretOf, entitlementKeyOf, ours, ownMap } from "../cluster-sources.ts";
@@ -136,7 +136,7 @@ const stillCounts = ({ metadata, status }: MachineOSConfig, pools: readonly Mach
 async function deploy(context: TaskContext): Promise<TaskResult> {
   const { caches } = context;
   const configs = caches.of(MachineOSConfig).list();
-  await copyForBuilds(configs, context);
+  const refused = await copyForBuilds(configs, context);
   await keepCredentials(
     buildCredentials({
       machineOSConfigs: configs,
@@ -149,6 +149,7 @@ async function deploy(context: TaskContext): Promise<TaskResult> {
   const certificate = await servingSecret({ component: objects.osBuilder, secret: builderMetrics.secret }, context);
   const builder = builderDeployment(manifestInputs(context, certificate?.hash));
   await applyManifest(kubernetes.Deployment, builder, context, { watched: true });
+  if (refused !== undefined) throw refused;
   return taskDone;
 }
 
@@ -186,22 +187,37 @@ async function keepCredentials(wanted: readonly Secret[], { clock, kube, memory,
 /**
  * MachineOSConfigs name Secrets of the suite's own namespace only: the cluster's pull secret and its entitlement are copied
  * there.
+ *
+ * @returns why a copy was refused; it keeps no other credential from the builds.
  */
-async function copyForBuilds(configs: readonly MachineOSConfig[], context: TaskContext): Promise<void> {
-  await copySecret(objects.globalPullSecret, clusterPullSecretOf(context), context);
+async function copyForBuilds(configs: readonly MachineOSConfig[], context: TaskContext): Promise<unknown> {
+  const refused = [await copySecret(objects.globalPullSecret, clusterPullSecretOf(context), context)];
   const entitlement = await context.kube.get(kubernetes.Secret, entitlementKeyOf(context), context);
   for (const { spec } of configs) {
     const name = `${objects.entitlementPrefix}${spec.machineConfigPool.name}`;
     // No pool of a longer name has configurations that an image could be built for.
-    if (name.length <= longestObjectName) await copySecret(name, entitlement, context);
+    if (name.length <= longestObjectName) refused.push(await copySecret(name, entitlement, context));
   }
+  return refused.find((error) => error !== undefined);
 }
 
-/** A copy keeps the type that it has: the API server lets nobody change it, and no reader of the copy asks for it. */
-async function copySecret(name: string, from: Secret | undefined, context: TaskContext): Promise<void> {
-  if (from?.data === undefined) return;
+/**
+ * A copy keeps the type that it has, which the API server lets nobody change: its name says what it is for, and builds get it
+ * by that. A new one takes any data, unless it holds credentials for registries.
+ *
+ * @returns why the API server refuses it, as data that its type does not take.
+ */
+async function copySecret(name: string, from: Secret | undefined, context: TaskContext): Promise<unknown> {
+  if (from?.data === undefined) return undefined;
   const copied = context.caches.of(kubernetes.Secret, ours).get(`${namespace}/${name}`);
-  const type = copied?.type ?? from.type ?? "Opaque";
+  const ofSource = from.type !== undefined && registryTypes.has(from.type) ? from.type : "Opaque";
+  const type = copied?.type ?? (name === objects.globalPullSecret ? ofSource : "Opaque");
   const copy = { apiVersion: "v1", kind: "Secret", metadata: { name, namespace }, type, data: from.data } as KubeObject;
-  await applyManifest(kubernetes.Secret, copy, context);
+  try {
+    await applyManifest(kubernetes.Secret, copy, context);
+    return undefined;
+  } catch (error) {
+    if (isInvalid(error)) return error;
+    throw error;
+  }
 }
