@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -68,6 +69,34 @@ test("texts of manifests are no commands to the pipeline that prints them [cli-p
     expect(err).not.toMatch(command);
     if (args.includes("--json")) expect(JSON.stringify(JSON.parse(out))).toContain("##[add-mask]a");
   }
+});
+
+const readJson = (out: string): unknown => JSON.parse(out);
+const readXml = (out: string): unknown => {
+  const program =
+    "import json, sys, xml.etree.ElementTree as tree\nprint(json.dumps([[dict(e.attrib), e.text] for e in tree.fromstring(sys.stdin.read()).iter()]))";
+  const { stdout, stderr } = spawnSync("python3", ["-c", program], { input: out, encoding: "utf8" });
+  expect(stderr).toBe("");
+  return JSON.parse(stdout);
+};
+const hasPython = spawnSync("python3", ["-c", "pass"]).status === 0;
+
+test.for([
+  { format: "text", read: undefined },
+  { format: "json", read: readJson },
+  { format: "github", read: undefined },
+  { format: "gitlab", read: readJson },
+  { format: "sarif", read: readJson },
+  { format: "junit", read: hasPython ? readXml : undefined },
+])("what mco validate prints as $format commands no pipeline [cli-pipelines-commands-2]", async ({ format, read }) => {
+  const words = ["##vso[task.setvariable variable=x]y", "##[add-mask]a", "##teamcity[publishArtifacts 'x']"];
+  const commands = /^\s*::(?!(error|warning) [^:]*::).*::|##(\[|vso\[|teamcity\[)/im;
+  const hostile = (word: string) => config(`a\n::add-path::/tmp\n ::x::\n${word}`, { kernelType: word });
+  const { out } = await mco("validate", "-f", save("one.json", ...words.map(hostile)), "--format", format);
+  expect(out).toContain("add-path");
+  expect(out).not.toMatch(commands);
+  // A reader gets the same text.
+  if (read !== undefined) for (const word of words) expect(JSON.stringify(read(out))).toContain(word);
 });
 
 describe("mco render", () => {

@@ -2,6 +2,7 @@ import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
 import { countText } from "../core/text/count-text.ts";
 import { printableLine } from "../core/text/printable.ts";
+import { commandEscapesOfXml, withoutHashCommands, withoutPipelineCommands } from "../core/text/pipeline-commands.ts";
 import type { Problem } from "../ignition/problem.ts";
 import { type Place, type Position, documentOf, placeText } from "./manifests.ts";
 import { escapeMarkup } from "./escape-markup.ts";
@@ -59,7 +60,9 @@ function json({ documents, findings }: Validation): string {
 /** Standard input has no path. */
 const fileOf = (file: string): string | undefined => (file === "-" ? undefined : file.replace(/^(?:\.\/)+/, ""));
 
-const inData = (value: string) => value.replaceAll("%", "%25").replaceAll("\r", "%0D").replaceAll("\n", "%0A");
+/** Other pipelines read commands of their own in these lines. */
+const inData = (value: string) =>
+  withoutHashCommands(value).replaceAll("%", "%25").replaceAll("\r", "%0D").replaceAll("\n", "%0A");
 const inProperty = (value: string) => inData(value).replaceAll(":", "%3A").replaceAll(",", "%2C");
 
 /** Annotations of GitHub's workflows. Source: docs.github.com/en/actions/reference/workflow-commands-for-github-actions */
@@ -180,7 +183,8 @@ function junit({ documents, findings }: Validation): string {
     };
   });
   const counts = `tests="${cases.length}" failures="${cases.filter(({ fails }) => fails).length}" errors="0"`;
-  return `<?xml version="1.0" encoding="UTF-8"?>\n<testsuites ${counts}>\n  <testsuite name="mco validate" ${counts}>\n${cases.map(({ xml }) => xml).join("")}  </testsuite>\n</testsuites>\n`;
+  const suites = `<testsuites ${counts}>\n  <testsuite name="mco validate" ${counts}>\n${cases.map(({ xml }) => xml).join("")}  </testsuite>\n</testsuites>\n`;
+  return `<?xml version="1.0" encoding="UTF-8"?>\n${withoutPipelineCommands(suites, commandEscapesOfXml)}`;
 }
 
 /** How `mco validate` prints what it found. */

@@ -75,7 +75,7 @@ export async function run(args: readonly string[]): Promise<number> {
     document.verdict === "read" ? { ...place, object: objectNameOf(document.manifest) } : place,
   );
   const report = validationFormats[format]({ documents: looked, findings });
-  // One format is commands itself, and a file of another one is no text for people.
+  // One format is commands itself, and another one has escapes of its own.
   processIo().out(format === "github" || format === "junit" ? report : withoutPipelineCommands(report));
   return hasErrors(findings) ? exitCodes.failed : exitCodes.ok;
 }
