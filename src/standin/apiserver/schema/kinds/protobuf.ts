@@ -42,6 +42,18 @@ export function decodeProtobuf(body: Uint8Array): ProtobufResult {
 
 class Malformed extends Error {}
 
+/** A value that a field cannot have; each message around it adds the name of its field. */
+class WrongValue extends Malformed {
+  readonly path: readonly string[];
+  readonly reason: string;
+
+  constructor(reason: string, path: readonly string[] = []) {
+    super(`${path.join(".")}: ${reason}`);
+    this.path = path;
+    this.reason = reason;
+  }
+}
+
 function refused(message: string): ProtobufResult {
   return { verdict: "refused", message };
 }
@@ -89,6 +101,12 @@ function textOf(field: WireField): string {
 function numberOf({ value }: WireField): number {
   if (typeof value !== "bigint") throw new Malformed("proto: wrong wireType");
   return Number(BigInt.asIntN(64, value));
+}
+
+/** As Go's decoders do (gogo/protobuf: `int32(b&0x7F) << shift`). */
+function cutTo32Bits({ value }: WireField): number {
+  if (typeof value !== "bigint") throw new Malformed("proto: wrong wireType");
+  return Number(BigInt.asIntN(32, value));
 }
 
 function* fields(body: Uint8Array): Generator<WireField> {
@@ -165,7 +183,12 @@ function decodeMessage(name: string, body: Uint8Array, depth = 0): JsonObject {
     const inline = message.inline.get(wire.number);
     if (inline !== undefined) Object.assign(result, decodeMessage(inline, bytesOf(wire), depth + 1));
     const spec = message.fields.get(wire.number);
-    if (spec !== undefined) decodeField(result, spec, wire, depth);
+    if (spec === undefined) continue;
+    try {
+      decodeField(result, spec, wire, depth);
+    } catch (error) {
+      throw error instanceof WrongValue ? new WrongValue(error.reason, [spec.name, ...error.path]) : error;
+    }
   }
   return result;
 }
@@ -212,6 +235,7 @@ function decodeValue(type: string, wire: WireField, depth: number): unknown {
     case "string":
       return textOf(wire);
     case "int32":
+      return cutTo32Bits(wire);
     case "int64":
       return numberOf(wire);
     case "boolean":
@@ -232,11 +256,15 @@ function decodeValue(type: string, wire: WireField, depth: number): unknown {
   }
 }
 
+/** 9999-12-31T23:59:59Z: RFC 3339 has years of four digits. */
+const lastSecond = 253_402_300_799;
+
 /** A zero time is an absent one. */
 function decodeTime(body: Uint8Array): string | undefined {
   let seconds = 0;
   for (const field of fields(body)) if (field.number === 1) seconds = numberOf(field);
   if (seconds <= 0) return undefined;
+  if (seconds > lastSecond) throw new WrongValue("a time after the year 9999, which no calendar here has");
   return new Date(seconds * 1000).toISOString().replace(/\.\d+Z$/, "Z");
 }
 
@@ -251,7 +279,7 @@ function decodeIntOrString(body: Uint8Array): string | number {
   let text = "";
   for (const field of fields(body)) {
     if (field.number === 1) kind = numberOf(field);
-    else if (field.number === 2) number = numberOf(field);
+    else if (field.number === 2) number = cutTo32Bits(field);
     else if (field.number === 3) text = textOf(field);
   }
   return kind === 1 ? text : number;
