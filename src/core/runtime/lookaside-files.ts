@@ -26,6 +26,7 @@ export const remedies = {
   yaml: "write it as plain YAML, as containers-registries.d(5) shows",
   contents: "give the contents as a data URL",
   before: "correct those, or give the contents uncompressed",
+  link: "write the file itself there instead of a link",
   size: "take out what is no definition of a place, or give registries that are alike one place: their host",
 } as const;
 

@@ -52,6 +52,38 @@ const places = (...configs: readonly MachineConfig[]) => taken("worker", configs
 const place = (name: string, comment = 0) => `docker:\n  ${name}:\n    lookaside: https://x\n#${"x".repeat(comment)}\n`;
 
 describe("takenPlaces", () => {
+  test.for([
+    { path: "/etc/containers/registries.d/x.yaml", target: "/etc/x/x.yaml", is: "unread" },
+    { path: "/etc/containers/registries.d/x.yaml", target: "../../x/x.yaml", is: "unread" },
+    { path: "/etc/containers/registries.d", target: "/etc/x", is: "unread" },
+    { path: "/etc/containers", target: "/etc/x", is: "unread" },
+    // It brings no place.
+    { path: "/etc/containers/registries.d/x.yaml", target: "/dev/null", is: "none" },
+    { path: "/etc/containers/registries.d/README", target: "/etc/x/x.yaml", is: "none" },
+    { path: "/etc/contain", target: "/etc/x", is: "none" },
+  ])("a link at $path to $target counts as $is [runtime-taken-places-links-1]", ({ path, target, is }) => {
+    const linked = withFiles("50-links", []);
+    const { config } = linked.spec as { config: { storage: Record<string, unknown> } };
+    config.storage = {
+      files: [{ path: "/etc/x/x.yaml", contents: { source: encodeDataUrl(place("a.example.com")) } }],
+      links: [{ path, target, overwrite: true }],
+    };
+    expect(definesPlaces(linked)).toBe(is === "unread");
+    expect(taken("worker", [linked])).toEqual({
+      places: [],
+      unread:
+        is === "none"
+          ? []
+          : [
+              {
+                config: "50-links",
+                reason: `${path} is a link, which is not followed`,
+                remedy: "write the file itself there instead of a link",
+              },
+            ],
+    });
+  });
+
   test("the places of files of registries.d are taken, compressed or not [runtime-taken-places-1]", () => {
     const configs = [
       withFiles("99-a", [place("a.example.com"), "docker: {b.example.com/ns: {}}"]),

@@ -54,8 +54,17 @@ const none: PlaceFiles = { hasAny: false, size: 0, read: () => ({ places: [], un
 
 /** Each MachineConfig is read once, for whichever pool and pass. */
 const placeFilesOf = readOncePerObject((config: MachineConfig): PlaceFiles => {
-  const files = filesIn(config);
-  return files.length === 0 ? none : placeFiles(files);
+  const { files, link } = filesIn(config);
+  if (link === undefined) return files.length === 0 ? none : placeFiles(files);
+  const reason = `${link} is a link, which is not followed`;
+  const read = placeFiles(files);
+  return {
+    hasAny: true,
+    get size() {
+      return read.size;
+    },
+    read: () => ({ ...read.read(), unread: { reason, remedy: remedies.link } }),
+  };
 });
 
 /** Contents are decoded for whoever asks for them, not for whether there are any. */
@@ -95,15 +104,32 @@ function readPlaces(texts: readonly LookasideText[]): ReadPlaces {
   return { places, unread };
 }
 
-/** A MachineConfig's own files of registries.d, without ours. */
-function filesIn(config: MachineConfig): readonly File[] {
-  if (poolInRenderedName(config.metadata.name) !== undefined) return [];
-  // Most configurations have none: their text is not read as Ignition.
-  if (!JSON.stringify(config.spec?.config ?? {}).includes(lookasideFolder)) return [];
-  const ignition = ignitionOf(config);
-  if (ignition?.verdict !== "valid") return [];
-  return (ignition.config.storage?.files ?? []).filter(({ path }) => isLookasideFile(path) && path !== sigstorePath);
+interface OwnFiles {
+  readonly files: readonly File[];
+  /** The first link that may bring such a file; machines that join follow it. */
+  readonly link: string | undefined;
 }
+
+const noFiles: OwnFiles = { files: [], link: undefined };
+
+/** A MachineConfig's own files of registries.d, without ours. */
+function filesIn(config: MachineConfig): OwnFiles {
+  if (poolInRenderedName(config.metadata.name) !== undefined) return noFiles;
+  // Most configurations have none: their text is not read as Ignition.
+  const text = JSON.stringify(config.spec?.config ?? {});
+  if (!text.includes(lookasideFolder) && !text.includes('"links"')) return noFiles;
+  const ignition = ignitionOf(config);
+  if (ignition?.verdict !== "valid") return noFiles;
+  const { files = [], links = [] } = ignition.config.storage ?? {};
+  return {
+    files: files.filter(({ path }) => isLookasideFile(path) && path !== sigstorePath),
+    link: links.find(({ path, target }) => target !== "/dev/null" && mayBringPlaces(path))?.path,
+  };
+}
+
+/** Whether a link is such a file, the folder of them, or one above it. */
+const mayBringPlaces = (path: string): boolean =>
+  isLookasideFile(path) || lookasideFolder.startsWith(path.endsWith("/") ? path : `${path}/`);
 
 /** Whether a MachineConfig may define places for signatures. */
 export const definesPlaces = (config: MachineConfig | undefined): boolean =>
