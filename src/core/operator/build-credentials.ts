@@ -21,7 +21,7 @@ export const registryTypes: ReadonlySet<string> = new Set([
   "kubernetes.io/dockercfg",
 ]);
 const opaque = "Opaque";
-/** What a Secret of such data is, whatever its type. */
+/** The type that a Secret with such a key should have. */
 const typesOfData = {
   ".dockerconfigjson": "kubernetes.io/dockerconfigjson",
   ".dockercfg": "kubernetes.io/dockercfg",

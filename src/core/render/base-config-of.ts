@@ -21,7 +21,7 @@ export function basePartOf(name: string): BasePart | undefined {
   return part === undefined ? (/^00-./.test(name) ? "files" : undefined) : (part as BasePart);
 }
 
-/** What counts of a base configuration: its role, and what it brings. */
+/** The parts of a base configuration that count: its role, and what it brings. */
 export const baseContents = (config: MachineConfig | undefined): readonly unknown[] => [
   config?.spec,
   config?.metadata.labels?.[labels.role],

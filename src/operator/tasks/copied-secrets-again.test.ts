@@ -97,5 +97,6 @@ test("a copy that cannot become the new one keeps no other credential from the b
       renderedImagePushSpec: "registry.example.com/os:x",
     },
   });
-  await until(kube, kubernetes.Secret, { name: "push", namespace: buildNamespace }, () => true);
+  const pushed = await until(kube, kubernetes.Secret, { name: "push", namespace: buildNamespace }, () => true);
+  expect(pushed.data).toEqual({ ".dockerconfigjson": btoa("{}") });
 });
