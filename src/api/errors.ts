@@ -145,6 +145,12 @@ export const errorCodes = {
     remedy:
       "Read the problem; set XDG_STATE_HOME to a folder of your own that you can write, the same for each command, or name a kubeconfig with --kubeconfig.",
   },
+  MCO_CLUSTER_FILE_UNREADABLE: {
+    meaning:
+      "A file in the folder of a cluster is not what `mco up` writes there: a link, too large, or of other contents.",
+    remedy:
+      "Name the folder of your cluster with --dir, or a kubeconfig with --kubeconfig; remove a folder that is not yours.",
+  },
   MCO_CLUSTER_API_SERVER: {
     meaning: "The cluster in this folder was created with another API server.",
     remedy:

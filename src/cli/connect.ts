@@ -12,6 +12,7 @@ import {
   serviceAccountFolder,
 } from "../kube/kubeconfig.ts";
 import { httpsTransport } from "../kube/node/https-transport.ts";
+import { readRegular } from "../ports/read-regular.ts";
 import { systemClock, systemFiles, systemProcesses, systemRandom } from "../ports/node/index.ts";
 import { usageError } from "./arguments.ts";
 import { globalFlags } from "./global-flags.ts";
@@ -123,9 +124,15 @@ function userKubeconfig(): string | undefined {
     : undefined;
 }
 
+/** Bytes of a kubeconfig in the folder of a cluster. */
+const mostKubeconfigBytes = 1024 * 1024;
+
 /** Reads these files, and none that they name. */
 const onlyThese = (paths: readonly string[]): Pick<typeof systemFiles, "readText"> => ({
-  readText: (path) => (paths.includes(path) ? systemFiles.readText(path) : refuseUnnamed(paths.join(":"), aFile(path))),
+  readText: (path) =>
+    paths.includes(path)
+      ? readRegular(systemFiles, path, mostKubeconfigBytes)
+      : refuseUnnamed(paths.join(":"), aFile(path)),
 });
 
 const aFile = (path: string) => `it takes credentials or an authority from a file (${path})`;

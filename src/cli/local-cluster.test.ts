@@ -4,10 +4,18 @@ import { localAddresses } from "./local-cluster.ts";
 
 /** Folders with the record of a cluster, and its network. */
 const folders = (networks: Readonly<Record<string, string>>) => ({
-  readText: (path: string) => {
+  readFrom: (path: string) => {
     const folder = Object.keys(networks).find((each) => path === resolve(each, "cluster.json"));
-    return Promise.resolve(folder === undefined ? undefined : JSON.stringify({ v: 1, network: networks[folder] }));
+    const supervisor = { pid: 1, startTime: "1" };
+    return Promise.resolve(
+      folder === undefined
+        ? undefined
+        : new TextEncoder().encode(
+            JSON.stringify({ v: 1, network: networks[folder], supervisor, processes: [], hosts: [] }),
+          ),
+    );
   },
+  stat: () => Promise.resolve(undefined),
 });
 const files = folders({ "/tmp/one": "127.1.1", "/tmp/two": "127.2.2", ".mco": "127.3.3" });
 const one = "https://127.1.1.1:6443";

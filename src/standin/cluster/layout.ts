@@ -1,4 +1,6 @@
+import { McoError } from "../../api/errors.ts";
 import type { Files } from "../../ports/files.ts";
+import { readRegular } from "../../ports/read-regular.ts";
 
 /** Paths and process names of a one-machine cluster. */
 export interface Layout {
@@ -107,10 +109,40 @@ export interface ClusterRecord {
   readonly notices?: readonly string[];
 }
 
-/** The record of a folder, whether its cluster runs or not. */
-export async function readRecord(files: Pick<Files, "readText">, layout: Layout): Promise<ClusterRecord | undefined> {
-  const text = await files.readText(layout.record);
-  return text === undefined ? undefined : (JSON.parse(text) as ClusterRecord);
+/** Bytes of a record: each machine takes some hundred. */
+const mostRecordBytes = 4 * 1024 * 1024;
+
+/**
+ * The record of a folder, whether its cluster runs or not.
+ *
+ * @throws McoError `MCO_CLUSTER_FILE_UNREADABLE`
+ */
+export async function readRecord(
+  files: Pick<Files, "readFrom" | "stat">,
+  layout: Layout,
+): Promise<ClusterRecord | undefined> {
+  const text = await readRegular(files, layout.record, mostRecordBytes);
+  if (text === undefined) return undefined;
+  const record = recordIn(text);
+  if (record === undefined)
+    throw new McoError("MCO_CLUSTER_FILE_UNREADABLE", { path: layout.record, problem: "it is no record of a cluster" });
+  return record;
+}
+
+/** The text may be another file's, so that nothing quotes it. */
+function recordIn(text: string): ClusterRecord | undefined {
+  try {
+    const record = JSON.parse(text) as ClusterRecord;
+    const { network, supervisor, processes, hosts }: Partial<ClusterRecord> = record;
+    const isRecord =
+      typeof network === "string" &&
+      typeof supervisor?.pid === "number" &&
+      Array.isArray(processes) &&
+      Array.isArray(hosts);
+    return isRecord ? record : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 export interface HostRecord {
