@@ -58,12 +58,13 @@ test.for([
     );
     await until(kube, kubernetes.Secret, copy, ({ data }) => data?.["next.pem"] !== undefined);
     await until(kube, kubernetes.Secret, { name: "next", namespace: buildNamespace }, () => true);
-    await until(
+    const beside = await until(
       kube,
       kubernetes.Secret,
       { name: copy.name, namespace: buildNamespace },
       ({ data }) => data?.["next.pem"] !== undefined,
     );
+    expect([beside.type, beside.data?.["next.pem"]]).toEqual(["Opaque", btoa("{}")]);
   },
 );
 
