@@ -3,10 +3,11 @@ import { join } from "node:path";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { temporaryFolder } from "../../test/support/registry/pull-harness.ts";
 import { systemFiles } from "../ports/node/index.ts";
-
+import { layoutOf } from "../standin/index.ts";
 import { commands } from "./commands.ts";
 import { connect } from "./connect.ts";
 import { localAddresses } from "./local-cluster.ts";
+import { recordFolder } from "./own-folder.ts";
 
 const record = { v: 1, network: "127.9.9", supervisor: { pid: 1, startTime: "0" }, processes: [], hosts: [] };
 const kubeconfig = `apiVersion: v1
@@ -17,7 +18,7 @@ clusters: [{ name: c, cluster: { server: "https://127.9.9.1:6443" } }]
 users: [{ name: u, user: { token: t } }]
 `;
 
-/** A current folder with a `.mco` like that of a cluster, in which one file is another one. */
+/** A current folder with a `.mco` like that of a cluster, recorded as by `mco up`, in which one file is another one. */
 async function withFile(name: string, change: (path: string) => Promise<unknown>): Promise<string> {
   const folder = await temporaryFolder();
   const here = process.cwd();
@@ -30,6 +31,7 @@ async function withFile(name: string, change: (path: string) => Promise<unknown>
   await writeFile(join(cluster, "cluster.json"), JSON.stringify(record), { mode: 0o600 });
   await writeFile(join(cluster, "kubeconfig"), kubeconfig, { mode: 0o600 });
   await writeFile(join(folder, "other"), name === "kubeconfig" ? kubeconfig : JSON.stringify(record), { mode: 0o600 });
+  await recordFolder(layoutOf(cluster));
   const path = join(cluster, name);
   await rm(path);
   await change(path);
@@ -37,6 +39,8 @@ async function withFile(name: string, change: (path: string) => Promise<unknown>
 }
 
 const refused = { code: "MCO_CLUSTER_FILE_UNREADABLE" };
+/** Links are refused as such where the folder is the user's own by its record. */
+const refusedByRecord = { code: expect.stringMatching(/^MCO_CLUSTER_(?:FILE_UNREADABLE|FOLDER_LINK)$/) as string };
 const strange: readonly { readonly is: string; readonly change: (path: string) => Promise<unknown> }[] = [
   { is: "a link to another file", change: (path) => symlink("../other", path) },
   { is: "a link to a device without end", change: (path) => symlink("/dev/zero", path) },
@@ -51,8 +55,8 @@ const strange: readonly { readonly is: string; readonly change: (path: string) =
 
 test.for(strange)("no command reads a kubeconfig of a folder that is $is [cli-folder-files-1]", async ({ change }) => {
   const cluster = await withFile("kubeconfig", change);
-  for (const directory of [undefined, cluster])
-    await expect(connect({ directory, component: "test" })).rejects.toMatchObject(refused);
+  await expect(connect({ component: "test" })).rejects.toMatchObject(refusedByRecord);
+  await expect(connect({ directory: cluster, component: "test" })).rejects.toMatchObject(refused);
 });
 
 test.for([
@@ -65,7 +69,7 @@ test.for([
   for (const args of [[], ["--dir", cluster]]) {
     const { run } = (await commands["down"]?.load()) ?? {};
     const error: unknown = await run?.(args).catch((one: unknown) => one);
-    expect(error).toMatchObject(refused);
+    expect(error).toMatchObject(refusedByRecord);
     expect(String(error)).not.toContain("secret");
   }
   // Where nobody named the folder, and the connection is another one, it is no cluster's.

@@ -12,8 +12,8 @@ import {
   serviceAccountFolder,
 } from "../kube/kubeconfig.ts";
 import { httpsTransport } from "../kube/node/https-transport.ts";
-import { readRegular } from "../ports/read-regular.ts";
 import { systemClock, systemFiles, systemProcesses, systemRandom } from "../ports/node/index.ts";
+import { readClusterFile } from "../standin/index.ts";
 import { usageError } from "./arguments.ts";
 import { globalFlags } from "./global-flags.ts";
 import { kubeconfigHere } from "./own-folder.ts";
@@ -131,7 +131,7 @@ const mostKubeconfigBytes = 1024 * 1024;
 const onlyThese = (paths: readonly string[]): Pick<typeof systemFiles, "readText"> => ({
   readText: (path) =>
     paths.includes(path)
-      ? readRegular(systemFiles, path, mostKubeconfigBytes)
+      ? readClusterFile(systemFiles, path, mostKubeconfigBytes)
       : refuseUnnamed(paths.join(":"), aFile(path)),
 });
 

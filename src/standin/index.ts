@@ -9,4 +9,5 @@ export {
   ports,
   readRecord,
 } from "./cluster/layout.ts";
+export { readClusterFile } from "./cluster/read-cluster-file.ts";
 export { partOfCluster, refuseForeignFolder, refuseLinks, removeCluster } from "./cluster/protect-folder.ts";

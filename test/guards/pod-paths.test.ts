@@ -26,7 +26,7 @@ const own: Readonly<Record<string, readonly string[]>> = {
   // Names of machines, of the record.
   "src/standin/cluster/layout.ts": ["`${directory}/hosts/${name}`", "`${directory}#${attempt}`"],
   // What lies in a folder.
-  "src/standin/cluster/protect-folder.ts": ["`${path}/${name}`", "`${folder}/${name}`"],
+  "src/standin/cluster/protect-folder.ts": ["`${path}/${name}`", "`${directory}/${name}`", "`${folder}/${name}`"],
   // Parts of the suite's own image.
   "src/standin/cluster/stock-os.ts": [
     '`${folder}/${packedStockOs.manifest.digest.replace(":", "-")}`',

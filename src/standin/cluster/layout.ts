@@ -1,6 +1,6 @@
 import { McoError } from "../../api/errors.ts";
 import type { Files } from "../../ports/files.ts";
-import { readRegular } from "../../ports/read-regular.ts";
+import { readClusterFile } from "./read-cluster-file.ts";
 
 /** Paths and process names of a one-machine cluster. */
 export interface Layout {
@@ -121,7 +121,7 @@ export async function readRecord(
   files: Pick<Files, "readFrom" | "stat">,
   layout: Layout,
 ): Promise<ClusterRecord | undefined> {
-  const text = await readRegular(files, layout.record, mostRecordBytes);
+  const text = await readClusterFile(files, layout.record, mostRecordBytes);
   if (text === undefined) return undefined;
   const record = recordIn(text);
   if (record === undefined)

@@ -1,5 +1,5 @@
-import { McoError } from "../api/errors.ts";
-import type { Files } from "./files.ts";
+import { McoError } from "../../api/errors.ts";
+import type { Files } from "../../ports/files.ts";
 
 /**
  * The text of a file in a folder that somebody else may have made, such as a repository that somebody cloned: a link would
@@ -8,7 +8,7 @@ import type { Files } from "./files.ts";
  * @returns `undefined` if there is none
  * @throws McoError `MCO_CLUSTER_FILE_UNREADABLE` for what is no regular file, or has more bytes
  */
-export async function readRegular(
+export async function readClusterFile(
   files: Pick<Files, "readFrom" | "stat">,
   path: string,
   mostBytes: number,
