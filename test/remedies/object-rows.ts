@@ -109,7 +109,7 @@ export const objectRows: readonly Row[] = [
         return {
           harness,
           subject: `${type}/x`,
-          says: [`put the named field right: kubectl edit ${type}/x`],
+          says: [`correct the named field: kubectl edit ${type}/x`],
           async remedy() {
             await harness.act(() =>
               harness.kube.patch<KubeObject>(resource, { name: "x" }, merge({ spec: { [field]: right } })),

@@ -107,7 +107,7 @@ function settingsTodo(state: string, subject: string): readonly string[] {
   const edit = `kubectl edit ${subject}`;
   switch (state) {
     case "Invalid":
-      return [`put the named field right: ${edit}`];
+      return [`correct the named field: ${edit}`];
     case "Overridden":
       return [`put all settings of a pool into one object, and delete the others; or: kubectl delete ${subject}`];
     case "Replaced":

@@ -102,7 +102,7 @@ function stateOf(object: KubeObject, { configs, problems, waiting }: Made): Stat
     return {
       reason: "Invalid",
       headline: `${name} is refused, and machines keep what they have: ${problems.join("; ")}.`,
-      todo: [`put the named field right: ${edit}`],
+      todo: [`correct the named field: ${edit}`],
     };
   if (waiting.length > 0)
     return {

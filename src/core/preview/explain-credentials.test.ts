@@ -33,7 +33,12 @@ test.for([
   { object: config([validated, rendered], { generation: 3 }), reason: "NotSeen", says: "has not been judged yet" },
   { object: config([validated, rendered]), reason: "AsWritten", says: "is written as 97-worker" },
   { object: config([validated, rendered], { images: [] }), reason: "NothingToWrite", says: "names no images" },
-  { object: config([wrong, failed]), reason: "Invalid", says: "spec.matchImages[0] is wrong", todo: "put the named" },
+  {
+    object: config([wrong, failed]),
+    reason: "Invalid",
+    says: "spec.matchImages[0] is wrong",
+    todo: "correct the named",
+  },
   { object: config([validated, failed]), reason: "MachineConfigRenderingFailed", says: "the gate is off", todo: "fix" },
   { object: config([left, rendered]), reason: "ConfigurationPartiallyApplied", says: "in part", todo: "take out" },
   { object: config([], { name: "other" }), reason: "NotRead", says: "is not read", todo: "put its match images into" },

@@ -60,7 +60,7 @@ function stateOf({ kind, metadata, spec }: CredentialProviderConfig, conditions:
     return {
       reason: "Invalid",
       headline: `${name} is refused, and machines keep what they have: ${validated.message}.`,
-      todo: [`put the named field right: ${edit}`],
+      todo: [`correct the named field: ${edit}`],
     };
   if (rendered.status !== "True")
     return {

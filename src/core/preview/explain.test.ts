@@ -798,6 +798,8 @@ describe("with chapters", () => {
     const facts = clusterOf({ nodes: [node("a", { has: old }), node("b", { has: old })], pools: [pool] });
     const explanation = explainPool(facts, "worker", pastFrom([], true)) ?? expect.fail();
     expect(explanation).not.toHaveProperty("likelyEnd");
+    // They may have the configuration, and only its image is missing.
+    expect(explanation.headline).toMatch(/0 of 2 machines have rendered-\S+ with its image\.$/);
     expect(explanation.todo.join("\n")).toContain("on-cluster-build-config");
     expect(explanation.sections.find(({ title }) => title === "Likely end")?.lines.join() ?? "").not.toContain(
       "roll-out",

@@ -69,12 +69,24 @@ function differences(before: MachineConfig | undefined, after: MachineConfig | u
   return diffConfigs(before, after).map(titleOfChange);
 }
 
+/** The state that a pool's machines are to reach, as its headline names it. */
+const goalText = ({ target, image, awaits, reverting }: PoolProgress): string =>
+  reverting ? `${target} on the stock OS` : image === "" && awaits === "" ? target : `${target} with its image`;
+
 const headlines: Readonly<Record<PoolProgress["verdict"], (name: string, progress: PoolProgress) => string>> = {
   NotRendered: (name) => `Pool ${name} has no configuration yet, so that none of its machines gets one.`,
-  Done: (name, { total, target, paused }) =>
-    `${total === 0 ? `Pool ${name} has no machines; new ones get ${target}` : total === 1 ? `The one machine of pool ${name} has ${target}` : `All ${total} machines of pool ${name} have ${target}`}${paused ? ", and the pool is paused" : ""}.`,
-  Paused: (name, { done, total, target }) =>
-    `Pool ${name} is paused: ${done} of ${total} machines have ${target}, and no other gets it.`,
+  Done: (name, progress) => {
+    const { total, target, paused } = progress;
+    const whole =
+      total === 0
+        ? `Pool ${name} has no machines; new ones get ${target}`
+        : total === 1
+          ? `The one machine of pool ${name} has ${goalText(progress)}`
+          : `All ${total} machines of pool ${name} have ${goalText(progress)}`;
+    return `${whole}${paused ? ", and the pool is paused" : ""}.`;
+  },
+  Paused: (name, progress) =>
+    `Pool ${name} is paused: ${progress.done} of ${progress.total} machines have ${goalText(progress)}, and no other gets it.`,
   Blocked: (name, { target, waiting }) => {
     const [first] = waiting;
     if (first === undefined || waiting.some(({ reason }) => reason === "TargetQuarantined"))
@@ -83,8 +95,8 @@ const headlines: Readonly<Record<PoolProgress["verdict"], (name: string, progres
       ? `The roll-out of pool ${name} has ended but for ${listed(first.first, first.count)}, which went back from ${target} and is excluded from it.`
       : `The roll-out of pool ${name} stands still: ${first.message}.`;
   },
-  RollingOut: (name, { done, total, target }) =>
-    `Pool ${name} is rolling out: ${done} of ${total} machines have ${target}.`,
+  RollingOut: (name, progress) =>
+    `Pool ${name} is rolling out: ${progress.done} of ${progress.total} machines have ${goalText(progress)}.`,
 };
 
 const forPrograms = ({ likely, earliest, latest, of }: Estimate) => ({
