@@ -63,7 +63,21 @@ test.for([
   ...strange,
   // Its text is somebody's secret.
   { is: "no JSON", change: (path: string) => writeFile(path, "secret", { mode: 0o600 }) },
-  { is: "another object", change: (path: string) => writeFile(path, "{}", { mode: 0o600 }) },
+  ...[
+    {},
+    { ...record, supervisor: { pid: -1 } },
+    { ...record, supervisor: { pid: -1, startTime: "1" } },
+    { ...record, supervisor: { pid: 0, startTime: "1" } },
+    { ...record, supervisor: { pid: 1.5, startTime: "1" } },
+    { ...record, supervisor: { pid: 4_000_000 } },
+    { ...record, processes: [{ name: "etcd", pid: -2, startTime: "1" }] },
+    { ...record, processes: [null] },
+    { ...record, network: "10.0.0" },
+    { ...record, hosts: [{ name: "../../x", pool: "worker", index: 0 }] },
+  ].map((other) => ({
+    is: JSON.stringify(other).slice(-70),
+    change: (path: string) => writeFile(path, JSON.stringify(other), { mode: 0o600 }),
+  })),
 ])("no command takes a record of a cluster that is $is [cli-folder-files-2]", async ({ change }) => {
   const cluster = await withFile("cluster.json", change);
   for (const args of [[], ["--dir", cluster]]) {

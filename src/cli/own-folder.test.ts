@@ -185,17 +185,24 @@ describe("a folder that came with a repository", () => {
     await expect(up([])).rejects.toMatchObject({ code: "MCO_CLUSTER_RUNNING" });
   });
 
-  test.for(["pki", "store.db", "store.db-wal", "hosts", "logs/up.log", "hosts/worker-0", "hosts/worker-0/state.json"])(
-    "is not adopted with a link at %s [cli-implicit-folder-12]",
-    async (part) => {
-      const cluster = await inFolder("{ token: t }", undefined, false);
-      await mkdir(join(cluster, part, ".."), { recursive: true, mode: 0o700 });
-      await symlink("/etc", join(cluster, part));
-      const refused = { code: "MCO_CLUSTER_FOLDER_LINK", facts: { path: join(cluster, part), target: "/etc" } };
-      await expect(up(["--adopt"])).rejects.toMatchObject(refused);
-      await expect(down([])).rejects.toMatchObject(refused);
-    },
-  );
+  test.for([
+    "pki",
+    "kube-scheduler",
+    "audit-policy.json",
+    "store.db",
+    "store.db-wal",
+    "hosts",
+    "logs/up.log",
+    "hosts/worker-0",
+    "hosts/worker-0/state.json",
+  ])("is not adopted with a link at %s [cli-implicit-folder-12]", async (part) => {
+    const cluster = await inFolder("{ token: t }", undefined, false);
+    await mkdir(join(cluster, part, ".."), { recursive: true, mode: 0o700 });
+    await symlink("/etc", join(cluster, part));
+    const refused = { code: "MCO_CLUSTER_FOLDER_LINK", facts: { path: join(cluster, part), target: "/etc" } };
+    await expect(up(["--adopt"])).rejects.toMatchObject(refused);
+    await expect(down([])).rejects.toMatchObject(refused);
+  });
 
   test("has in a machine's folder the link to its deployment, and no other [cli-implicit-folder-13]", async () => {
     const cluster = await inFolder("{ token: t }");
@@ -213,7 +220,7 @@ describe("mco down --purge", () => {
   /** The folder of a cluster that has ended. */
   async function ofEndedCluster(): Promise<string> {
     const cluster = await inFolder("{ token: t }");
-    const supervisor = { pid: process.pid, startTime: "of another process" };
+    const supervisor = { pid: process.pid, startTime: "1" };
     const record = { v: 1, version: "0", network: "127.1.1", supervisor, processes: [], hosts: [] };
     await writeFile(join(cluster, "cluster.json"), JSON.stringify(record));
     return cluster;

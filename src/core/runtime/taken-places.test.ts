@@ -84,6 +84,16 @@ describe("takenPlaces", () => {
     });
   });
 
+  test.for(["Links", "LINKS", "lin\u212As"])(
+    "also of a key that Ignition reads as links: %s [runtime-taken-places-links-2]",
+    (key) => {
+      const linked = withFiles("50-links", []);
+      const { config } = linked.spec as { config: { storage: Record<string, unknown> } };
+      config.storage = { [key]: [{ path: "/etc/containers/registries.d", target: "/etc/x" }] };
+      expect(definesPlaces(linked)).toBe(true);
+    },
+  );
+
   test("the places of files of registries.d are taken, compressed or not [runtime-taken-places-1]", () => {
     const configs = [
       withFiles("99-a", [place("a.example.com"), "docker: {b.example.com/ns: {}}"]),

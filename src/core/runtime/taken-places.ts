@@ -112,12 +112,15 @@ interface OwnFiles {
 
 const noFiles: OwnFiles = { files: [], link: undefined };
 
+/** As Ignition reads a key: in upper or lower case, and with the letters that Unicode folds to these. */
+const linksKey = /"links"/iu;
+
 /** A MachineConfig's own files of registries.d, without ours. */
 function filesIn(config: MachineConfig): OwnFiles {
   if (poolInRenderedName(config.metadata.name) !== undefined) return noFiles;
   // Most configurations have none: their text is not read as Ignition.
   const text = JSON.stringify(config.spec?.config ?? {});
-  if (!text.includes(lookasideFolder) && !text.includes('"links"')) return noFiles;
+  if (!text.includes(lookasideFolder) && !linksKey.test(text)) return noFiles;
   const ignition = ignitionOf(config);
   if (ignition?.verdict !== "valid") return noFiles;
   const { files = [], links = [] } = ignition.config.storage ?? {};

@@ -98,7 +98,7 @@ test("the registry of a cluster is a separate process that serves the stock OS u
     { verdict: "auth", hosts: [access.host] },
     { verdict: "auth", hosts: [access.host] },
   ]);
-}, 30_000);
+});
 
 test("hashes of the suite's own passwords that an earlier release made costly are made again, and others stay [cluster-registry-1]", async () => {
   const layout = layoutOf(join(await temporaryFolder(), "cluster"));

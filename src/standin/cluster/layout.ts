@@ -1,4 +1,5 @@
 import { McoError } from "../../api/errors.ts";
+import { isDnsName } from "../../api/schema/schema.ts";
 import type { Files } from "../../ports/files.ts";
 import { readClusterFile } from "./read-cluster-file.ts";
 
@@ -136,13 +137,32 @@ function recordIn(text: string): ClusterRecord | undefined {
     const { network, supervisor, processes, hosts }: Partial<ClusterRecord> = record;
     const isRecord =
       typeof network === "string" &&
-      typeof supervisor?.pid === "number" &&
+      /^127\.\d{1,3}\.\d{1,3}$/.test(network) &&
+      isProcess(supervisor) &&
       Array.isArray(processes) &&
-      Array.isArray(hosts);
+      processes.every(isProcess) &&
+      Array.isArray(hosts) &&
+      hosts.every(isHost);
     return isRecord ? record : undefined;
   } catch {
     return undefined;
   }
+}
+
+/**
+ * Signals go to it: negative numbers would be groups of processes, and a process is known by its start as well. 0 without a
+ * start is the supervisor of a cluster that has ended.
+ */
+function isProcess(value: unknown): boolean {
+  const { pid, startTime } = (value ?? {}) as Partial<ClusterRecord["supervisor"]>;
+  if (typeof pid !== "number" || !Number.isInteger(pid) || pid < 0 || typeof startTime !== "string") return false;
+  return pid === 0 ? startTime === "" : /^\d*$/.test(startTime);
+}
+
+/** Its name is a folder's. */
+function isHost(value: unknown): boolean {
+  const { name, index } = (value ?? {}) as Partial<HostRecord>;
+  return typeof name === "string" && isDnsName(name) && Number.isInteger(index);
 }
 
 export interface HostRecord {

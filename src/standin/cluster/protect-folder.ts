@@ -83,8 +83,9 @@ const partsOf = ({ directory, ...layout }: Layout): readonly string[] => [
   layout.registry,
   layout.bootstrap,
   layout.hosts,
-  `${directory}/etcd`,
-  `${directory}/control.sock`,
+  ...["etcd", "control.sock", "audit-policy.json", "kube-controller-manager", "kube-scheduler"].map(
+    (name) => `${directory}/${name}`,
+  ),
 ];
 
 /** A part of a cluster that is in a folder; `undefined`: `mco up` would make a new cluster there. */
@@ -101,15 +102,11 @@ export async function partOfCluster(files: Pick<Files, "stat">, layout: Layout):
  */
 export async function removeCluster(files: Pick<Files, "remove" | "list">, layout: Layout): Promise<readonly string[]> {
   const { directory } = layout;
-  for (const path of [...partsOf(layout), ...partsOfKubernetes(layout), layout.identity]) await files.remove(path);
+  for (const path of [...partsOf(layout), layout.identity]) await files.remove(path);
   const left = await files.list(directory);
   if (left.length === 0) await files.remove(directory);
   return left.map((name) => `${directory}/${name}`);
 }
-
-/** Parts that only a cluster with Kubernetes' own programs has, beside its etcd. */
-const partsOfKubernetes = ({ directory }: Layout): readonly string[] =>
-  ["audit-policy.json", "kube-controller-manager", "kube-scheduler"].map((name) => `${directory}/${name}`);
 
 /**
  * Refuses a folder with a symbolic link where a cluster writes: its author would choose which file of the user is

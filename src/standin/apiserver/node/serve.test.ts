@@ -384,7 +384,7 @@ test("who follows logs leaves room for others and most of a kubelet's answers to
   } finally {
     for (const { stop } of followed) stop();
   }
-}, 60_000);
+});
 
 test("bodies of one user, and those of watches, take no room from other users [apiserver-serve-4]", async () => {
   const masters = ["system:masters"];
@@ -415,7 +415,7 @@ test("bodies of one user, and those of watches, take no room from other users [a
   } finally {
     for (const ask of [...watches, ...stalled]) ask.destroy();
   }
-}, 60_000);
+});
 
 test("bodies that root on one machine sends slowly take no room from other machines [apiserver-serve-5]", async () => {
   const node = (name: string) => ({ name: `system:node:${name}`, groups: ["system:nodes"] });
@@ -444,7 +444,7 @@ test("bodies that root on one machine sends slowly take no room from other machi
   } finally {
     for (const ask of stalled) ask.destroy();
   }
-}, 60_000);
+});
 
 test("connections of strangers take no room from those of users, and the oldest makes room for the next [apiserver-limits-10]", async () => {
   const { url, port } = await start("connections.db");
@@ -514,4 +514,4 @@ test("bodies of strangers that do not end take no room from those of users [apis
   } finally {
     for (const ask of stalled) ask.destroy();
   }
-}, 60_000);
+});

@@ -140,7 +140,7 @@ test("garbage of others does not wait for an object with many owners that are go
     left.every(({ metadata: { name } }) => !name.startsWith("of-many-")),
   );
   expect(total()).toBe(objects * owners);
-}, 60_000);
+});
 
 test("of an object with an owner of a kind that nobody serves, no other owner is asked for [cluster-garbage-4]", async () => {
   let asked = 0;
