@@ -2,9 +2,12 @@ import { describe, expect, test } from "vitest";
 import { type Harness, updatedPool } from "../../test/support/control-plane-harness.ts";
 import { MachineConfig } from "../api/kinds/machine-config.ts";
 import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
+import type { Node } from "../api/foreign/kubernetes.ts";
 import { annotations } from "../api/names.ts";
 import { foldBook } from "../core/books/fold-book.ts";
 import { lineOf } from "../core/books/journal.ts";
+import { reportsOf } from "../kube/report.ts";
+import { nodeUncordoned } from "./reports.ts";
 
 /** Lines as they are told, from here on. */
 function listen(harness: Harness): (book: string) => readonly string[] {
@@ -184,3 +187,20 @@ describe("the journal lines of a roll-out", () => {
     expect(told("pool/worker").slice(5)).toEqual(["Degraded Degraded begin MachinesDegraded"]);
   });
 });
+
+/** An uncordon that a daemon asked for: nothing is claimed that did not happen. */
+test.for([
+  { is: "ours", cordon: { remedy: true, wasCordoned: true }, line: ["end", "Uncordoned", undefined] },
+  { is: "another's", cordon: { remedy: false, wasCordoned: true }, line: ["end", "CordonStays", undefined] },
+  { is: "none", cordon: { remedy: false, wasCordoned: false }, line: ["skip", "NotRequired", "NotRequired"] },
+] as const)(
+  "of a node whose cordon is $is, the section of its return ends so: $line [controller-stories-7]",
+  (each) => {
+    const node = { apiVersion: "v1", kind: "Node", metadata: { name: "w0" } } as Node;
+    const happening = nodeUncordoned(node, { request: "uncordon-rendered-worker-1", ...each.cordon }, "in service");
+    const lines = reportsOf(happening).map((line) =>
+      "notice" in line ? [] : [line.mark, line.reason, "outcome" in line ? line.outcome : undefined],
+    );
+    expect(lines).toEqual([each.line]);
+  },
+);

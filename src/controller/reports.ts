@@ -502,11 +502,17 @@ export const nodeDrained = (node: string, request: string): Happening => ({
 });
 
 /** @param how it is now, in a few words. */
-export const nodeUncordoned = (node: Node, { request, remedy, wasCordoned }: Uncordoned, how: string): Happening => ({
-  about: remedy ? node : undefined,
-  ...inDrain(node.metadata.name, request),
-  path: "Complete/Uncordoned",
-  mark: "end",
-  reason: remedy || !wasCordoned ? "Uncordoned" : "CordonStays",
-  message: remedy ? `Update completed for ${node.metadata.name}: it is back in service` : how,
-});
+export const nodeUncordoned = (node: Node, { request, remedy, wasCordoned }: Uncordoned, how: string): Happening => {
+  const section = { ...inDrain(node.metadata.name, request), path: "Complete/Uncordoned" } as const;
+  if (remedy)
+    return {
+      about: node,
+      ...section,
+      mark: "end",
+      reason: "Uncordoned",
+      message: `Update completed for ${node.metadata.name}: it is back in service`,
+    };
+  return wasCordoned
+    ? { ...section, mark: "end", reason: "CordonStays", message: how }
+    : { ...section, mark: "skip", outcome: "NotRequired", reason: "NotRequired", message: how };
+};

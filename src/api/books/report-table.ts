@@ -464,7 +464,7 @@ export const bookSections = {
       ],
       "PostAction/Settled": ["Settling", "Settled", "SettleFailed", ...interruptions],
       Resumed: ["Resumed", ...interruptions],
-      "Complete/Uncordoned": ["UncordonRequested", "Uncordoned", "CordonStays"],
+      "Complete/Uncordoned": ["UncordonRequested", "Uncordoned", "CordonStays", "NotRequired"],
       Updated: ["Succeeded", "Superseded", "WentBack", ...interruptions],
     },
     Drift: { Detected: ["ConfigDrift"], Ended: ["DriftGone", "DriftForced"] },
