@@ -1,13 +1,11 @@
-import { rm, mkdir, symlink, truncate, writeFile } from "node:fs/promises";
+import { rm, symlink, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { expect, onTestFinished, test, vi } from "vitest";
-import { temporaryFolder } from "../../test/support/registry/pull-harness.ts";
+import { expect, test } from "vitest";
+import { currentClusterFolder } from "../../test/support/current-cluster-folder.ts";
 import { systemFiles } from "../ports/node/index.ts";
-import { layoutOf } from "../standin/index.ts";
 import { commands } from "./commands.ts";
 import { connect } from "./connect.ts";
 import { localAddresses } from "./local-cluster.ts";
-import { recordFolder } from "./own-folder.ts";
 
 const record = { v: 1, network: "127.9.9", supervisor: { pid: 1, startTime: "0" }, processes: [], hosts: [] };
 const kubeconfig = `apiVersion: v1
@@ -20,18 +18,9 @@ users: [{ name: u, user: { token: t } }]
 
 /** A current folder with a `.mco` like that of a cluster, recorded as by `mco up`, in which one file is another one. */
 async function withFile(name: string, change: (path: string) => Promise<unknown>): Promise<string> {
-  const folder = await temporaryFolder();
-  const here = process.cwd();
-  process.chdir(folder);
-  onTestFinished(() => process.chdir(here));
-  vi.stubEnv("KUBECONFIG", "");
-  onTestFinished(() => void vi.unstubAllEnvs());
-  const cluster = join(folder, ".mco");
-  await mkdir(cluster, { mode: 0o700 });
-  await writeFile(join(cluster, "cluster.json"), JSON.stringify(record), { mode: 0o600 });
-  await writeFile(join(cluster, "kubeconfig"), kubeconfig, { mode: 0o600 });
-  await writeFile(join(folder, "other"), name === "kubeconfig" ? kubeconfig : JSON.stringify(record), { mode: 0o600 });
-  await recordFolder(layoutOf(cluster));
+  const cluster = await currentClusterFolder({ kubeconfig, record: JSON.stringify(record), isRecorded: true });
+  const other = join(cluster, "../other");
+  await writeFile(other, name === "kubeconfig" ? kubeconfig : JSON.stringify(record), { mode: 0o600 });
   const path = join(cluster, name);
   await rm(path);
   await change(path);

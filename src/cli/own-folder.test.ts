@@ -1,6 +1,7 @@
 import { chmod, chown, cp, mkdir, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { currentClusterFolder } from "../../test/support/current-cluster-folder.ts";
 import { temporaryFolder } from "../../test/support/registry/pull-harness.ts";
 import { layoutOf } from "../standin/index.ts";
 import { startTimeOf } from "../standin/cluster/up.ts";
@@ -24,20 +25,9 @@ users: [{ name: u, user: ${user} }]
 `;
 
 /** A current folder with a `.mco` like that of a cluster, as a command without flags finds it, recorded as by `mco up`. */
-async function inFolder(user: string, server?: string, isRecorded = true): Promise<string> {
-  const folder = await temporaryFolder();
-  const here = process.cwd();
-  process.chdir(folder);
-  onTestFinished(() => process.chdir(here));
-  vi.stubEnv("KUBECONFIG", "");
-  onTestFinished(() => void vi.unstubAllEnvs());
-  const cluster = join(folder, ".mco");
-  await mkdir(cluster, { mode: 0o700 });
-  await writeFile(join(cluster, "cluster.json"), "{}", { mode: 0o600 });
-  await writeFile(join(cluster, "kubeconfig"), kubeconfigWith(user, server), { mode: 0o600 });
-  if (isRecorded) await recordFolder(layoutOf(cluster));
-  return cluster;
-}
+const inFolder = (user: string, server?: string, isRecorded = true): Promise<string> =>
+  currentClusterFolder({ kubeconfig: kubeconfigWith(user, server), record: "{}", isRecorded });
+
 const component = "test";
 const plugin = "{ exec: { command: /bin/false, apiVersion: client.authentication.k8s.io/v1 } }";
 

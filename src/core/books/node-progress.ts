@@ -4,8 +4,8 @@ import { type Progress, withProgress } from "../../api/schema/progress-condition
 
 type Stated = Pick<Condition, "type" | "status" | "reason" | "message">;
 
-/** The phases of an update that have no parts, in their order. */
-const phases: readonly string[] = [
+/** Phases that an update enters, in their order, without those that the controller reports after its end. */
+export const phasesOfRun: readonly string[] = [
   types.updatePrepared,
   types.imagePulledFromRegistry,
   types.cordoned,
@@ -14,9 +14,10 @@ const phases: readonly string[] = [
   types.appliedOSImage,
   types.updatePostActionComplete,
   types.rebootedNode,
-  types.uncordoned,
-  types.resumed,
 ];
+
+/** The phases of an update that have no parts, in their order. */
+const phases: readonly string[] = [...phasesOfRun, types.uncordoned, types.resumed];
 
 /** How far a machine is from its target and its pinned images, by the other conditions of its MachineConfigNode. */
 function progressOfNode(conditions: readonly Stated[]): Progress {

@@ -3,7 +3,7 @@ import type { BookSections, ReportMark } from "../../api/books/report-table.ts";
 import { withTransition } from "../../api/schema/conditions.ts";
 import { type Condition, timestampOf } from "../../api/schema/object.ts";
 import { durationText } from "./fold-book.ts";
-import { withNodeProgress } from "./node-progress.ts";
+import { phasesOfRun, withNodeProgress } from "./node-progress.ts";
 import { machineConfigNodeConditions as types } from "../../api/names.ts";
 
 /** The current report of one update phase; parents are derived during a run, and given at its end. */
@@ -289,18 +289,6 @@ export function phasesAtEnd(
     { type: types.updated, status: "True", reason: "Updated", message: `the machine has ${target}` },
   ];
 }
-
-/** Phases that an update enters, without those that the controller reports after its end. */
-const phasesOfRun: readonly string[] = [
-  types.updatePrepared,
-  types.imagePulledFromRegistry,
-  types.cordoned,
-  types.drained,
-  types.appliedFiles,
-  types.appliedOSImage,
-  types.updatePostActionComplete,
-  types.rebootedNode,
-];
 
 /**
  * Whether conditions still speak of an update that was entered. A daemon that ended between reporting to the Node that

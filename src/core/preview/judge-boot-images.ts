@@ -2,8 +2,8 @@ import type { MachineConfiguration } from "../../api/kinds/machine-configuration
 import type { OSImageFinding } from "./os-image-demands.ts";
 
 /**
- * The oldest boot images from which machines join: openshift/machine-config-operator pkg/operator, guard of boot
- * image skew (main).
+ * The oldest boot images from which machines join: OCPVersionBootImageSkewLimit and RHCOSVersionBootImageSkewLimit of
+ * openshift/machine-config-operator, pkg/controller/common/constants.go (main).
  */
 const oldest = { release: [4, 13], system: [9, 2] } as const;
 
