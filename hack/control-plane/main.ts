@@ -1,7 +1,10 @@
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { McoError } from "../../src/api/errors.ts";
 import { kubernetesFolder, kubernetesVersion, missingPrograms } from "../../src/cli/kubernetes-binaries.ts";
+import { checkRecordedFolder } from "../../src/cli/own-folder.ts";
+import { layoutOf } from "../../src/standin/index.ts";
 import { build } from "./build.ts";
 
 const usage = `usage: hack/kubernetes build | up | down | status | path  [--dir DIR]
@@ -22,8 +25,18 @@ function mco(...words: readonly string[]): number {
   return status ?? 1;
 }
 
-/** Asks the parts how they are, as an administrator would. */
-function status(directory: string): number {
+/**
+ * Asks the parts how they are, as an administrator would. Of a folder that came with a repository, kubectl would run the
+ * credential plug-in.
+ */
+async function status(directory: string): Promise<number> {
+  try {
+    await checkRecordedFolder(layoutOf(directory));
+  } catch (error) {
+    if (!(error instanceof McoError)) throw error;
+    process.stderr.write(`hack/kubernetes: ${error.message}\n`);
+    return 1;
+  }
   const kubectl = join(kubernetesFolder(process.env), "kubectl");
   const answer = spawnSync(
     kubectl,
@@ -53,7 +66,7 @@ async function main(words: readonly string[]): Promise<number> {
     case "up": {
       const built = await build();
       if (built !== 0) return built;
-      if (existsSync(join(directory, "kubeconfig")) && status(directory) === 0) return 0;
+      if (existsSync(join(directory, "kubeconfig")) && (await status(directory)) === 0) return 0;
       return mco(
         "up",
         "--detach",

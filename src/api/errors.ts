@@ -139,6 +139,12 @@ export const errorCodes = {
     remedy:
       "Name the folder itself with --dir if the folder is the link; otherwise find out who made the link, and remove it or choose another folder.",
   },
+  MCO_CLUSTER_FOLDER_WORK_TREE: {
+    meaning:
+      "The folder of a cluster is in a work tree of version control. People who may commit there could replace the programs, keys and kubeconfig of the cluster: a pull overwrites files without a word if they are ignored.",
+    remedy:
+      "Choose a folder outside of the work tree with --dir. If you trust its authors with everything that you run, `mco up --adopt` with the same --dir records that; --kubeconfig with the path of the cluster's kubeconfig uses that file alone.",
+  },
   MCO_CLUSTER_REGISTER: {
     meaning:
       "The record of the folders that `mco up` of this user made, in `mco` below $XDG_STATE_HOME or ~/.local/state, cannot be read or written, or other users may write there.",

@@ -116,7 +116,7 @@ export const flags = {
     { flag: "--detach", short: "d", text: "return when all pools are updated; 'mco down' stops the cluster" },
     {
       flag: "--adopt",
-      text: "go on with a folder that this user's 'mco up' did not make, or that was moved, and record it as one of this user; know first what is in it",
+      text: "record a folder as one of this user that this user's 'mco up' did not make, that was moved, or that is in a work tree whose authors you trust, and go on with it; know first what is in it",
     },
     { flag: "--json", text: "print one JSON object when the cluster is ready, instead of the live view" },
   ],

@@ -11,8 +11,14 @@ import type { Layout } from "../standin/index.ts";
 export interface FolderRegister {
   /** Whether it made the folder: the one that is there now, and not another one at that path, or with these files. */
   has(layout: Layout): Promise<boolean>;
-  /** Adds a folder, and takes out those that are gone. */
-  add(layout: Layout): Promise<void>;
+  /** The work trees around a folder of which its user trusts the authors with it; none of a folder that it did not make. */
+  trusted(layout: Layout): Promise<readonly string[]>;
+  /**
+   * Adds a folder, and takes out those that are gone.
+   *
+   * @param workTrees that {@link trusted} is to have; those of before are not kept.
+   */
+  add(layout: Layout, workTrees?: readonly string[]): Promise<void>;
   remove(layout: Layout): Promise<void>;
 }
 
@@ -28,6 +34,8 @@ interface Entry {
   readonly inode: string;
   /** As in the folder itself, where nobody else can read it. */
   readonly id: string;
+  /** Without links; absent: none. */
+  readonly workTrees?: readonly string[];
 }
 
 const mostEntryBytes = 16 * 1024;
@@ -83,24 +91,26 @@ export function folderRegister({
     }
   }
 
+  async function find(layout: Layout): Promise<Entry | undefined> {
+    const path = await orUndefined(realpath(layout.directory));
+    if (path === undefined) return undefined;
+    await checkOwn();
+    const entry = await read(fileOf(path));
+    if (entry?.path !== path || entry.inode !== (await inodeOf(path))) return undefined;
+    const id = await files.readFrom(layout.identity, 0, mostEntryBytes);
+    return id !== undefined && entry.id !== "" && new TextDecoder().decode(id) === entry.id ? entry : undefined;
+  }
+
   return {
-    has: (layout) =>
-      asRegister(folder, async () => {
-        const path = await orUndefined(realpath(layout.directory));
-        if (path === undefined) return false;
-        await checkOwn();
-        const entry = await read(fileOf(path));
-        if (entry?.path !== path || entry.inode !== (await inodeOf(path))) return false;
-        const id = await files.readFrom(layout.identity, 0, mostEntryBytes);
-        return id !== undefined && entry.id !== "" && new TextDecoder().decode(id) === entry.id;
-      }),
-    add: (layout) =>
+    has: (layout) => asRegister(folder, async () => (await find(layout)) !== undefined),
+    trusted: (layout) => asRegister(folder, async () => (await find(layout))?.workTrees ?? []),
+    add: (layout, workTrees = []) =>
       asRegister(folder, async () => {
         await makeFolder(folder);
         await checkOwn();
         await removeGone();
         const path = await realpath(layout.directory);
-        const entry: Entry = { v: 1, path, inode: (await inodeOf(path)) ?? "", id: random.uuid() };
+        const entry: Entry = { v: 1, path, inode: (await inodeOf(path)) ?? "", id: random.uuid(), workTrees };
         await files.write(fileOf(path), JSON.stringify(entry), { mode: 0o600 });
         await files.write(layout.identity, entry.id, { mode: 0o600 });
       }),

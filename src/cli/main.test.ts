@@ -1,4 +1,5 @@
 import { spawnSync } from "node:child_process";
+import { existsSync } from "node:fs";
 import { cp, mkdir, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -66,6 +67,27 @@ test.for(["bin/mco", "hack/kubernetes"])(
     expect(stderr).toMatch(/^Node\.js 24 is missing: [^\n]+\n$/);
   },
 );
+
+test("hack/kubernetes runs no plug-in of a kubeconfig that came with a repository [cli-main-6]", async () => {
+  const folder = await temporaryFolder();
+  await mkdir(join(folder, ".kubernetes"));
+  const ran = join(folder, "ran");
+  const exec = `{ command: touch, args: [${ran}], apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never }`;
+  await writeFile(
+    join(folder, ".kubernetes/kubeconfig"),
+    `apiVersion: v1
+kind: Config
+current-context: c
+contexts: [{ name: c, context: { cluster: c, user: u } }]
+clusters: [{ name: c, cluster: { server: "https://127.0.0.1:1" } }]
+users: [{ name: u, user: { exec: ${exec} } }]
+`,
+  );
+  const { status, stderr } = spawnSync(join(root, "hack/kubernetes"), ["status"], { cwd: folder, encoding: "utf8" });
+  expect(status).toBe(1);
+  expect(stderr).toContain(`part: ${join(folder, ".kubernetes/kubeconfig")}`);
+  expect(existsSync(ran)).toBe(false);
+});
 
 test("mco help COMMAND says what mco COMMAND --help says, and knows no other word [cli-main-5]", () => {
   const mco = (...words: readonly string[]) =>

@@ -1,5 +1,7 @@
-import { chmod, chown, cp, mkdir, rename, rm, symlink, writeFile } from "node:fs/promises";
+import { execFile } from "node:child_process";
+import { chmod, chown, cp, mkdir, readFile, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { currentClusterFolder } from "../../test/support/current-cluster-folder.ts";
 import { temporaryFolder } from "../../test/support/registry/pull-harness.ts";
@@ -203,6 +205,77 @@ describe("a folder that came with a repository", () => {
     await rm(join(machine, "rootfs"));
     await symlink("sysroot/deploy/../../../../../..", join(machine, "rootfs"));
     await expect(connect({ component })).rejects.toMatchObject({ code: "MCO_CLUSTER_FOLDER_LINK" });
+  });
+});
+
+describe("a folder in the work tree of a repository", () => {
+  const git = (directory: string, ...words: readonly string[]) =>
+    promisify(execFile)("git", [
+      ...["-C", directory, "-c", "user.name=author", "-c", "user.email=author@example.com"],
+      ...["-c", "init.defaultBranch=main", "-c", "protocol.file.allow=always"],
+      ...words,
+    ]);
+
+  /** The clone of a repository that ignores `.mco`, as the current folder, and what its author commits next. */
+  async function clone() {
+    const cluster = await inFolder("{ token: t }");
+    const author = await temporaryFolder();
+    const workTree = join(cluster, "..");
+    await git(author, "init", "--quiet");
+    await writeFile(join(author, ".gitignore"), ".mco/\n");
+    await git(author, "add", ".gitignore");
+    await git(author, "commit", "--quiet", "--message", "ignore");
+    await git(workTree, "init", "--quiet");
+    await git(workTree, "pull", "--quiet", author, "main");
+    return {
+      cluster,
+      workTree,
+      commit: async () => {
+        await mkdir(join(author, ".mco/bin"), { recursive: true });
+        await writeFile(join(author, ".mco/bin/mco.mjs"), "the author's");
+        await writeFile(join(author, ".mco/kubeconfig"), kubeconfigWith("{ token: author }"));
+        await git(author, "add", "--force", ".mco");
+        await git(author, "commit", "--quiet", "--message", "a change");
+      },
+      pull: () => git(workTree, "pull", "--quiet", author, "main"),
+    };
+  }
+  const refused = (directory: string, workTree: string) => ({
+    code: "MCO_CLUSTER_FOLDER_WORK_TREE",
+    facts: { directory, workTree },
+  });
+
+  test("is used by no command, recorded or not: a pull replaces what is in it [cli-work-trees-1]", async () => {
+    const { cluster, workTree, commit, pull } = await clone();
+    await commit();
+    await pull();
+    expect(await readFile(join(cluster, "bin/mco.mjs"), "utf8")).toBe("the author's");
+    await expect(connect({ component })).rejects.toMatchObject(refused(cluster, workTree));
+    for (const run of [up, down, host]) await expect(run([])).rejects.toMatchObject(refused(cluster, workTree));
+  });
+
+  test("gets no cluster, and no folder for one [cli-work-trees-2]", async () => {
+    const { cluster, workTree } = await clone();
+    const other = join(workTree, "below/clusters/one");
+    await expect(up(["--dir", other])).rejects.toMatchObject(refused(other, workTree));
+    expect(await systemFiles.stat(join(workTree, "below"))).toBeUndefined();
+    await rm(cluster, { recursive: true });
+    await expect(up([])).rejects.toMatchObject(refused(cluster, workTree));
+    expect(await systemFiles.stat(cluster)).toBeUndefined();
+    // No cluster is there for these.
+    expect(await down([])).toBe(0);
+  });
+
+  test("is used once its user trusts the authors, and they are those of that work tree alone [cli-work-trees-3]", async () => {
+    const { cluster, workTree } = await clone();
+    const supervisor = { pid: process.pid, startTime: await startTimeOf(systemFiles, process.pid) };
+    const record = { v: 1, version: "0", network: "127.1.1", supervisor, processes: [], hosts: [] };
+    await writeFile(join(cluster, "cluster.json"), JSON.stringify(record));
+    expect(await up(["--adopt"])).toBe(0);
+    (await connect({ component })).close();
+    await expect(up([])).rejects.toMatchObject({ code: "MCO_CLUSTER_RUNNING" });
+    await rename(join(workTree, ".git"), join(cluster, ".git"));
+    await expect(connect({ component })).rejects.toMatchObject(refused(cluster, cluster));
   });
 });
 

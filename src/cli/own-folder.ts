@@ -4,6 +4,7 @@ import { type Layout, layoutOf, partOfCluster, refuseForeignFolder, refuseLinks 
 import { systemFiles, systemRandom } from "../ports/node/index.ts";
 import { folderRegister } from "./folder-register.ts";
 import { stateHome } from "./state-home.ts";
+import { workTreesOfOthers } from "./work-trees.ts";
 
 /**
  * Refuses the folder of a cluster that other users own or can change, and one with a symbolic link where the cluster
@@ -18,29 +19,56 @@ export async function checkOwnFolder(layout: Layout): Promise<void> {
 
 /**
  * Refuses also a folder with parts of a cluster that no `mco up` of this user recorded: whoever wrote the repository or
- * the archive that it came with made its keys, its store and its record.
+ * the archive that it came with made its keys, its store and its record. So too one in a work tree whose authors its user
+ * does not trust with it: the next pull replaces what is in it.
  *
- * @throws McoError `MCO_CLUSTER_FOLDER_UNRECORDED` or `MCO_CLUSTER_REGISTER` as well
+ * @throws McoError `MCO_CLUSTER_FOLDER_UNRECORDED`, `MCO_CLUSTER_FOLDER_WORK_TREE` or `MCO_CLUSTER_REGISTER` as well
  */
 export async function checkRecordedFolder(layout: Layout): Promise<void> {
   await checkOwnFolder(layout);
   const part = await partOfCluster(systemFiles, layout);
-  if (part !== undefined && !(await registerOfUser().has(layout)))
+  if (part === undefined) return;
+  if (!(await registerOfUser().has(layout)))
     throw new McoError("MCO_CLUSTER_FOLDER_UNRECORDED", { directory: layout.directory, part });
+  await refuseWorkTrees(layout);
 }
 
-/** Records a folder as one of this user, and makes it if there is none. */
-export async function recordFolder(layout: Layout): Promise<void> {
+/** As {@link checkRecordedFolder}; a folder without a cluster is refused as well where one must not be made. */
+export async function checkFolderToStart(layout: Layout): Promise<void> {
+  await checkRecordedFolder(layout);
+  await refuseWorkTrees(layout);
+}
+
+async function refuseWorkTrees(layout: Layout): Promise<void> {
+  const foreign = await workTreesOfOthers(layout.directory);
+  if (foreign.length === 0) return;
+  const trusted = await registerOfUser().trusted(layout);
+  const workTree = foreign.find((path) => !trusted.includes(path));
+  if (workTree !== undefined)
+    throw new McoError("MCO_CLUSTER_FOLDER_WORK_TREE", { directory: layout.directory, workTree });
+}
+
+/**
+ * Records a folder as one of this user, and makes it if there is none.
+ *
+ * @param workTrees of which the user trusts the authors with the folder; absent: those that are recorded.
+ */
+export async function recordFolder(layout: Layout, workTrees?: readonly string[]): Promise<void> {
   const register = registerOfUser();
-  if (await register.has(layout)) return;
+  if (workTrees === undefined && (await register.has(layout))) return;
   const isThere = (await systemFiles.stat(layout.directory)) !== undefined;
   await systemFiles.makeDirectory(layout.directory, { mode: 0o711 });
   try {
-    await register.add(layout);
+    await register.add(layout, workTrees);
   } catch (error) {
     if (!isThere) await systemFiles.remove(layout.directory);
     throw error;
   }
+}
+
+/** Records a folder as one of this user, who trusts whoever writes into the work trees around it. */
+export async function adoptFolder(layout: Layout): Promise<void> {
+  await recordFolder(layout, await workTreesOfOthers(layout.directory));
 }
 
 /** Takes a folder that is about to be removed from the record. */

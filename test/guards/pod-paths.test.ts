@@ -64,6 +64,7 @@ const own: Readonly<Record<string, readonly string[]>> = {
   "src/cli/tree-record.ts": ['`${folder}/${digest.replace(":", "-")}`'],
   // Opens each folder on the way by descriptor, without links.
   "src/host/directory/held-disk.ts": ["join(folder"],
+  "src/cli/work-trees.ts": ["`${folder}${sep}`", "join(folder"],
   "src/host/directory/clear-set-id.ts": ["join(folder"],
   // Deployments; what is made or read in one is held below the machine's folder.
   "src/host/directory/directory-host.ts": ["join(directory", "join(deployFolder", "join(folder", "`${folder}/${path}`"],

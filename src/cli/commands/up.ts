@@ -40,7 +40,7 @@ import { runProcess } from "../run-process.ts";
 import { version } from "../version.ts";
 import { readClusterStatus, watchCluster } from "../watch-cluster.ts";
 import { processIo, processScreen } from "../io.ts";
-import { checkOwnFolder, checkRecordedFolder, recordFolder } from "../own-folder.ts";
+import { adoptFolder, checkFolderToStart, checkOwnFolder, recordFolder } from "../own-folder.ts";
 import { countText } from "../../core/text/count-text.ts";
 
 const patienceMs = 120_000;
@@ -83,10 +83,10 @@ export async function run(args: readonly string[]): Promise<number> {
     quiet: values.quiet,
   };
   const layout = layoutOf(chosen.directory);
-  await (values.adopt ? checkOwnFolder(layout) : checkRecordedFolder(layout));
+  await (values.adopt ? checkOwnFolder(layout) : checkFolderToStart(layout));
   const live = await runningCluster(systemFiles, layout);
   if (live !== undefined && values.adopt) {
-    await recordFolder(layout);
+    await adoptFolder(layout);
     processIo().out(`the cluster that runs in ${layout.directory} is recorded as yours\n`);
     return exitCodes.ok;
   }
@@ -97,7 +97,7 @@ export async function run(args: readonly string[]): Promise<number> {
   if (earlier !== undefined && made !== apiServer)
     throw new McoError("MCO_CLUSTER_API_SERVER", { directory: layout.directory, made, asked: apiServer });
   const binaries = apiServer === "kubernetes" ? kubernetesBinaries(process.env) : "";
-  await recordFolder(layout);
+  await (values.adopt ? adoptFolder(layout) : recordFolder(layout));
   if (values.detach) return detached(layout, chosen);
   return runProcess({ component: "up" }, (ports, signal) => supervise(layout, chosen, binaries, ports, signal));
 }
