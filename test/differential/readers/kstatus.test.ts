@@ -121,6 +121,13 @@ describe.skipIf(program === undefined)("objects judged by kstatus, as Flux does,
     expect(fresh).toMatchObject({ status: "Progressing", message: "no controller has looked at it yet" });
   });
 
+  test("the command for Argo CD gives it the script for each of these kinds, and for ContainerRuntimeConfigs [readers-kstatus-4]", () => {
+    const page = readFileSync(join(import.meta.dirname, "../../../docs/pipelines.md"), "utf8");
+    const named = [...page.matchAll(/health\.machineconfiguration\.openshift\.io_(\w+)=install\/argocd\/health\.lua/g)];
+    const judged = new Set([...cases.map(([{ kind }]) => kind), "ContainerRuntimeConfig"]);
+    expect(named.map(([, kind]) => kind).toSorted()).toEqual([...judged].toSorted());
+  });
+
   test("no order of conditions, and no part of a pool, makes kstatus say otherwise [readers-kstatus-2]", async () => {
     const part = fc.record({
       type: fc.constantFrom("RenderDegraded", "NodeDegraded", "RegistriesDegraded", "ImageInputsValid", "Building"),
