@@ -26,7 +26,7 @@ const long = [
   "test/crash/effects-odd.test.ts",
   "test/crash/rpm-ostree.test.ts",
   "test/crash/journal.test.ts",
-  "test/scenario/kubectl.test.ts",
+  "test/scenario/{kubectl,verbs}.test.ts",
   "test/sessions/sessions.test.ts",
   "test/attacks/release.test.ts",
   "test/contract/over-tls.test.ts",

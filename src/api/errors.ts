@@ -113,6 +113,10 @@ export const errorCodes = {
     meaning: "A cluster already runs in this folder.",
     remedy: "Use it, stop it with `mco down`, or choose another folder with --dir.",
   },
+  MCO_NAME_ABSENT: {
+    meaning: "Nothing has a name that the command line gives: no object, machine, file or folder.",
+    remedy: "Read the message, which says where the command looked; check the name, and the cluster that is asked.",
+  },
   MCO_POOL_ABSENT: {
     meaning: "No pool of this name exists for a machine to join.",
     remedy: "Name an existing pool ('kubectl get mcp' lists them), or create the pool first.",

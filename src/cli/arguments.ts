@@ -64,6 +64,11 @@ export function usageError(message: string): McoError {
   return new McoError("MCO_USAGE", {}, { message });
 }
 
+/** A command line that is understood, and names something that is not there. */
+export function absentError(message: string): McoError {
+  return new McoError("MCO_NAME_ABSENT", {}, { message });
+}
+
 /** A whole number within bounds. */
 export function countOf(text: string, name: string, least: number, most: number): number {
   const value = Number(text);

@@ -24,7 +24,7 @@ import { withRelease } from "../core/render/release-of.ts";
 import { builtInPools } from "../operator/manifests.ts";
 import { isForbidden, isNotFound } from "../kube/kube-error.ts";
 import { systemClock } from "../ports/node/index.ts";
-import { usageError } from "./arguments.ts";
+import { absentError } from "./arguments.ts";
 import { connect } from "./connect.ts";
 import { readSoundManifests } from "./judge-manifest.ts";
 
@@ -243,7 +243,7 @@ export function overlaid(
 ): { readonly after: ClusterObjects; readonly ignored: readonly string[] } {
   for (const name of deleted)
     if (!before.machineConfigs.some((config) => config.metadata.name === name))
-      throw usageError(`there is no MachineConfig "${name}" to delete`);
+      throw absentError(`there is no MachineConfig "${name}" to delete`);
   const configurations = named(
     before.machineConfiguration === undefined ? [] : [before.machineConfiguration],
     manifests,
@@ -329,7 +329,7 @@ export function requestedPools(objects: ClusterObjects, asked: readonly string[]
   return asked.map((name) => {
     const pool = objects.pools.find(({ metadata }) => metadata.name === name);
     if (pool === undefined)
-      throw usageError(
+      throw absentError(
         `there is no pool "${name}"; there ${objects.pools.length === 0 ? "is none" : `are ${objects.pools.map(({ metadata }) => metadata.name).join(", ")}`}. Pools select MachineConfigs by the label ${labels.role}`,
       );
     return pool;

@@ -157,8 +157,8 @@ describe("mco render", () => {
     });
   });
 
-  test("an unknown pool is a usage error", async () => {
-    expect((await mco("render", "blue", "-f", save("1.json", base))).code).toBe("MCO_USAGE");
+  test("an unknown pool is absent, and an unknown form a usage error", async () => {
+    expect((await mco("render", "blue", "-f", save("1.json", base))).code).toBe("MCO_NAME_ABSENT");
     expect((await mco("render", "-o", "xml", "-f", save("1.json", base))).code).toBe("MCO_USAGE");
   });
 });
@@ -218,7 +218,7 @@ describe("mco diff", () => {
       config("rendered-worker-2", files({ "/etc/a": "2\n" })),
     );
     expect((await mco("diff", "rendered-worker-1", "rendered-worker-2", "-f", known)).out).toContain("-1\n+2\n");
-    expect((await mco("diff", "rendered-worker-1", "rendered-worker-3", "-f", known)).code).toBe("MCO_USAGE");
+    expect((await mco("diff", "rendered-worker-1", "rendered-worker-3", "-f", known)).code).toBe("MCO_NAME_ABSENT");
     expect((await mco("diff", save("2.json", config("99-x", files({ "/etc/x": "x\n" }))), "-f", known)).out).toContain(
       "+ /etc/x",
     );

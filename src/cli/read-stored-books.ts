@@ -9,7 +9,7 @@ import type { StoredBooks } from "../core/books/read-book.ts";
 import type { KubeClient, Selection } from "../kube/kube-client.ts";
 import { isForbidden, isNotFound } from "../kube/kube-error.ts";
 import type { Files } from "../ports/files.ts";
-import { usageError } from "./arguments.ts";
+import { absentError } from "./arguments.ts";
 
 /** Journals of everybody but the machines. */
 const components = [
@@ -76,7 +76,7 @@ export async function readStoredBooks(kube: KubeClient, book?: string): Promise<
 export async function readFolder(files: Pick<Files, "list" | "readText">, folder: string): Promise<StoredBooks> {
   const names = (await files.list(folder)).filter((name) => name.endsWith(".jsonl")).sort();
   if (names.length === 0)
-    throw usageError(`${folder} holds no journal: there is no such folder, or none of its files ends with .jsonl`);
+    throw absentError(`${folder} holds no journal: there is no such folder, or none of its files ends with .jsonl`);
   const texts = await Promise.all(names.map((name) => files.readText(join(folder, name))));
   const lines = texts.flatMap((text) => (text ?? "").split("\n").flatMap(lineIn));
   return { books: [], chapters: [], journals: [{ metadata: { name: "files" }, spec: { lines, last: [] } }] };

@@ -68,7 +68,7 @@ describe("what cannot be read", () => {
     const empty = join(typed.folder, "empty");
     mkdirSync(empty);
     expect(await typed.mco("validate", empty)).toMatchObject({ code: "MCO_USAGE" });
-    expect(await typed.mco("book", "--from", empty)).toMatchObject({ code: "MCO_USAGE" });
-    expect(await typed.mco("book", "--from", join(typed.folder, "missing"))).toMatchObject({ code: "MCO_USAGE" });
+    expect(await typed.mco("book", "--from", empty)).toMatchObject({ code: "MCO_NAME_ABSENT" });
+    expect(await typed.mco("book", "--from", join(typed.folder, "missing"))).toMatchObject({ code: "MCO_NAME_ABSENT" });
   });
 });

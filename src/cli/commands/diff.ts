@@ -5,7 +5,7 @@ import { diffConfigs } from "../../core/config/diff-configs.ts";
 import { type ClusterObjects, renderInputsOf } from "../../core/preview/plan-cluster.ts";
 import { countText } from "../../core/text/count-text.ts";
 import { type RenderRefusal, renderPool } from "../../core/render/render-pool.ts";
-import { outputFormat, readArguments, usageError } from "../arguments.ts";
+import { absentError, outputFormat, readArguments, usageError } from "../arguments.ts";
 import { flags } from "../flags.ts";
 import { objectsFrom, objectsInCluster, objectsInManifests, overlaid } from "../cluster-objects.ts";
 import { exitCodes } from "../exit-codes.ts";
@@ -76,7 +76,7 @@ export async function run(args: readonly string[]): Promise<number> {
     known ??= await objectsFrom(values, "diff");
     const config = known.machineConfigs.find(({ metadata }) => metadata.name === name);
     if (config === undefined)
-      throw usageError(
+      throw absentError(
         `"${name}" is neither a file nor a MachineConfig ${values.filename.length === 0 ? "of the cluster" : "of the manifests"}`,
       );
     return { kind: "config", config };
@@ -90,7 +90,7 @@ export async function run(args: readonly string[]): Promise<number> {
 
   let comparisons: readonly Comparison[];
   if (second === undefined) {
-    if (first !== "-" && !existsSync(first)) throw usageError(`file or folder "${first}" does not exist`);
+    if (first !== "-" && !existsSync(first)) throw absentError(`file or folder "${first}" does not exist`);
     const before =
       values.filename.length === 0
         ? await objectsInCluster({ kubeconfig: values.kubeconfig, directory: values.dir, component: "diff" })

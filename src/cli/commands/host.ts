@@ -7,7 +7,7 @@ import { McoError } from "../../api/errors.ts";
 import { askMachine } from "../../host/directory/control.ts";
 import { isNotFound } from "../../kube/kube-error.ts";
 import { systemClock, systemFiles } from "../../ports/node/index.ts";
-import { readArguments, usageError } from "../arguments.ts";
+import { absentError, readArguments, usageError } from "../arguments.ts";
 import { flags } from "../flags.ts";
 import { connect } from "../connect.ts";
 import { runMachine } from "../run-machine.ts";
@@ -41,7 +41,7 @@ export async function run(args: readonly string[]): Promise<number> {
       if (name === undefined) throw usageError(`${verb} needs the name of a machine: mco host ${verb} NAME`);
       const record = await runningCluster(systemFiles, layout);
       if (record?.hosts.some((host) => host.name === name) === false)
-        throw usageError(`machine "${name}" does not exist; 'mco host list' shows all machines`);
+        throw absentError(`machine "${name}" does not exist; 'mco host list' shows all machines`);
       const socket = `${layout.host(name)}/control.sock`;
       const answer = (await ask(layout, socket, verb, `mco host ${verb}`)) as { readonly accepted: boolean };
       const text = answer.accepted

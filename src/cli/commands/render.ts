@@ -5,7 +5,7 @@ import { annotations } from "../../api/names.ts";
 import { renderInputsOf } from "../../core/preview/plan-cluster.ts";
 import { renderForPool } from "../../core/render/render-for-pool.ts";
 import type { RenderInputs } from "../../core/render/render-pool.ts";
-import { readArguments, usageError } from "../arguments.ts";
+import { absentError, readArguments, usageError } from "../arguments.ts";
 import { flags } from "../flags.ts";
 import { objectsFrom, requestedPools } from "../cluster-objects.ts";
 import { exitCodes } from "../exit-codes.ts";
@@ -41,7 +41,9 @@ export async function run(args: readonly string[]): Promise<number> {
   const objects = await objectsFrom(values, "render");
   const pools = requestedPools(objects, [...positionals, ...values.pool]);
   if (pools.length === 0)
-    throw usageError("there is no MachineConfigPool, and no MachineConfig is labelled for the pools master and worker");
+    throw absentError(
+      "there is no MachineConfigPool, and no MachineConfig is labelled for the pools master and worker",
+    );
   const results = pools.map((pool) => {
     const inputs = renderInputsOf(pool, objects);
     return { pool: pool.metadata.name, inputs, result: renderForPool(inputs, undefined) };
