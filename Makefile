@@ -63,6 +63,11 @@ test-api-suites: setup ## play openshift/api's own suites of API objects (../sha
 	@hack/kubernetes build || true
 	@$(BIN)/vitest run --config vitest.kubernetes.config.ts test/api-suites $(ARGS)
 
+.PHONY: test-ecosystem
+test-ecosystem: setup ## the suite beside programs that administrators run: Prometheus (test/ecosystem)
+	@hack/monitoring build || true
+	@MCO_LONG=1 $(BIN)/vitest run test/ecosystem $(ARGS)
+
 .PHONY: test-long
 test-long: setup ## the long tests: scenarios, faults, power cuts, planted bugs, real Ignition, every kind of crash at every effect, every input of the readers (FAULTS=some: a choice of each), 300 seeds of the simulation (SEEDS=n); SCENARIOS=some: without those that test-kubernetes runs too
 	@MCO_LONG=only SEEDS=$${SEEDS:-300} FAULTS=$${FAULTS:-all} $(BIN)/vitest run $(ARGS)

@@ -113,6 +113,7 @@ test("a unit test is beside its source: test/ holds only suites that span proces
     "contract",
     "crash",
     "differential",
+    "ecosystem",
     "faults",
     "golden",
     "guards",
