@@ -1,9 +1,8 @@
-import { execFile } from "node:child_process";
 import { chmod, chown, cp, mkdir, readFile, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { promisify } from "node:util";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { currentClusterFolder } from "../../test/support/current-cluster-folder.ts";
+import { git } from "../../test/support/git.ts";
 import { temporaryFolder } from "../../test/support/registry/pull-harness.ts";
 import { layoutOf } from "../standin/index.ts";
 import { startTimeOf } from "../standin/cluster/up.ts";
@@ -209,13 +208,6 @@ describe("a folder that came with a repository", () => {
 });
 
 describe("a folder in the work tree of a repository", () => {
-  const git = (directory: string, ...words: readonly string[]) =>
-    promisify(execFile)("git", [
-      ...["-C", directory, "-c", "user.name=author", "-c", "user.email=author@example.com"],
-      ...["-c", "init.defaultBranch=main", "-c", "protocol.file.allow=always"],
-      ...words,
-    ]);
-
   /** The clone of a repository that ignores `.mco`, as the current folder, and what its author commits next. */
   async function clone() {
     const cluster = await inFolder("{ token: t }");

@@ -1,16 +1,9 @@
-import { execFile } from "node:child_process";
 import { mkdir, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { promisify } from "node:util";
 import { expect, test } from "vitest";
+import { git } from "../../test/support/git.ts";
 import { temporaryFolder } from "../../test/support/registry/pull-harness.ts";
 import { workTreesOfOthers } from "./work-trees.ts";
-
-const git = (directory: string, ...words: readonly string[]) =>
-  promisify(execFile)("git", [
-    ...["-C", directory, "-c", "user.name=n", "-c", "user.email=n@example.com", "-c", "protocol.file.allow=always"],
-    ...words,
-  ]);
 
 /** Folders, and a program in `program/`. */
 async function harness() {
