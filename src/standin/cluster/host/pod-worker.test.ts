@@ -1,10 +1,22 @@
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, symlinkSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect, onTestFinished, test } from "vitest";
+import { setImmediate } from "node:timers/promises";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { type Container, type Pod, type Secret, type Volume, kubernetes } from "../../../api/foreign/kubernetes.ts";
 import { buildNamespace } from "../../../api/names.ts";
 import { resolveInRoot } from "../../../host/directory/root-folder.ts";
+import type { KubeClient } from "../../../kube/kube-client.ts";
 import type { Processes } from "../../../ports/process.ts";
 import { silentLogger } from "../../../ports/logger.ts";
 import { systemClock, systemFiles, systemProcesses, systemRandom } from "../../../ports/node/index.ts";
@@ -28,11 +40,14 @@ async function ended(
     inNamespace = namespace,
     processes = systemProcesses,
     orRuns = false,
+    seenBy = (kube) => kube,
   }: {
     readonly inNamespace?: string;
     readonly processes?: Processes;
     /** Until it runs is enough. */
     readonly orRuns?: boolean;
+    /** The client of the worker. */
+    readonly seenBy?: (kube: KubeClient) => KubeClient;
   } = {},
 ): Promise<Pod> {
   const ports = { clock: systemClock, random: systemRandom, log: silentLogger };
@@ -78,7 +93,7 @@ async function ended(
     );
   const worker = new PodWorker(pod, {
     ...ports,
-    kube,
+    kube: seenBy(kube),
     files: systemFiles,
     processes,
     hostAddress: "127.0.0.1",
@@ -168,6 +183,46 @@ test("a run-once pod does not run again after its machine went down", async () =
     reason: "Terminated",
     containerStatuses: [{ state: { terminated: { exitCode: 137 } } }],
   });
+});
+
+test("[cluster-pods-16] what happens while a refused status is written again is written too", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "mco-pod-"));
+  /** The container ends once this file is there. */
+  const go = join(folder, "go");
+  let exited: Promise<unknown> | undefined;
+  const processes: Processes = {
+    ...systemProcesses,
+    spawn: (...args) => {
+      const child = systemProcesses.spawn(...args);
+      exited = child.exited;
+      return child;
+    },
+  };
+  let writes = 0;
+  const seenBy = (kube: KubeClient): KubeClient =>
+    new Proxy(kube, {
+      get: (target, name) => {
+        const member: unknown = Reflect.get(target, name);
+        if (name !== "patch") return typeof member === "function" ? (member.bind(target) as unknown) : member;
+        return async (...args: Parameters<KubeClient["patch"]>) => {
+          writes += 1;
+          if (writes === 1) throw new Error("refused");
+          if (writes === 2) {
+            // The state is in the request; the container ends before the answer.
+            const looksForLastWords = vi.spyOn(systemFiles, "stat");
+            onTestFinished(() => looksForLastWords.mockRestore());
+            writeFileSync(go, "");
+            await exited;
+            await vi.waitFor(() => expect(looksForLastWords.mock.settledResults.length).toBeGreaterThan(0), 60_000);
+            await setImmediate();
+          }
+          return target.patch(...args);
+        };
+      },
+    });
+  const script = `until [ -e ${go} ]; do sleep 0.02; done`;
+  const pod = await ended(script, {}, undefined, [], [], folder, { processes, seenBy });
+  expect(pod.status?.phase).toBe("Succeeded");
 });
 
 const step = (name: string, env: string, more: object = {}) => ({

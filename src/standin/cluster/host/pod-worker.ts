@@ -141,7 +141,10 @@ export class PodWorker {
   readonly #tokens = new Map<string, HeldToken>();
   /** Ends the wait for the next check of volumes. */
   #syncVolumes = new AbortController();
+  /** The write of a status that was refused at first. */
   #reporting: Promise<void> | undefined;
+  /** What happened while that write was under way, which it may not have. */
+  #hasNews = false;
   #ended = false;
   /** It ran before its machine went down, and may not be started again. */
   #cutOff = false;
@@ -500,11 +503,14 @@ export class PodWorker {
 
   /** Writes the state of the containers; retries a refused write in the background until it succeeds. */
   async #report(): Promise<void> {
-    if (this.#reporting !== undefined) return;
+    if (this.#reporting !== undefined) {
+      this.#hasNews = true;
+      return;
+    }
     try {
       await this.#writeStatus();
     } catch (error) {
-      this.#reporting ??= this.#reportLater(error).finally(() => (this.#reporting = undefined));
+      this.#reporting ??= this.#reportLater(error);
     }
   }
 
@@ -519,14 +525,19 @@ export class PodWorker {
         "pod status not written, trying again",
       );
       await clock.sleep(waitMs, signal).catch(() => undefined);
-      if (signal.aborted) return;
+      if (signal.aborted) break;
       try {
-        await this.#writeStatus();
-        return;
+        do {
+          this.#hasNews = false;
+          await this.#writeStatus();
+        } while (this.#hasNews && !signal.aborted);
+        break;
       } catch (caught) {
         error = caught;
       }
     }
+    // In the same step as the last look for news.
+    this.#reporting = undefined;
   }
 
   async #writeStatus(): Promise<void> {
