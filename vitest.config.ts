@@ -27,6 +27,7 @@ const long = [
   "test/crash/rpm-ostree.test.ts",
   "test/crash/journal.test.ts",
   "test/scenario/{kubectl,verbs}.test.ts",
+  "test/ecosystem/scraped-cluster.test.ts",
   "test/sessions/sessions.test.ts",
   "test/attacks/release.test.ts",
   "test/contract/over-tls.test.ts",

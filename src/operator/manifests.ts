@@ -570,6 +570,7 @@ function metricsService(name: string, targetPort: number): KubeObject {
   return manifest as unknown as KubeObject;
 }
 export const stateService = (): KubeObject => metricsService(objects.state, stateMetrics.port);
+export const configServerService = (): KubeObject => metricsService(objects.configServer, configServerPorts.metrics);
 export const builderService = (): KubeObject => metricsService(objects.osBuilder, builderMetrics.port);
 
 /** How the API server of a cluster finds the controller by a name that its certificate holds. */

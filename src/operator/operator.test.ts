@@ -421,7 +421,7 @@ describe("the operator", () => {
     {
       hostIP: "192.0.2.7",
       reached: { service: { namespace, name: objects.controller, path: "/validate", port: 443 } },
-      services: 3,
+      services: 4,
     },
   ])("the controller on $hostIP is asked before objects are stored", async ({ hostIP, reached, services }) => {
     const { kube } = await start();
@@ -456,6 +456,7 @@ describe("the operator", () => {
     if (services > 0)
       expect(serving).toEqual([
         [objects.controller, deployment.spec?.selector.matchLabels, [[443, 9443]]],
+        [objects.configServer, { "k8s-app": objects.configServer }, [[443, 9447]]],
         [objects.osBuilder, { "k8s-app": objects.osBuilder }, [[443, 9446]]],
         [objects.state, { "k8s-app": objects.state }, [[443, 9444]]],
       ]);

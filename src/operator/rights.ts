@@ -148,7 +148,7 @@ const operator: Rights = {
     // The operator removes the builder when no pool boots images any more and no remains of its builds are left.
     rule("apps", ["deployments"], ["delete"], [objects.osBuilder]),
     rule("", ["serviceaccounts"], ["list", "watch"], [objects.puller]),
-    rule("", ["services"], apply, [objects.controller, objects.state, objects.osBuilder]),
+    rule("", ["services"], apply, [objects.controller, objects.state, objects.configServer, objects.osBuilder]),
     rule(rbac, ["roles", "rolebindings"], ["get"], rolesRead),
     rule("", ["configmaps"], apply, [objects.kubeconfigData, objects.configServerCa]),
     rule("networking.k8s.io", ["networkpolicies"], apply, networkPolicyNames),

@@ -115,7 +115,7 @@ export const alertCases: readonly AlertCase[] = [
   },
   {
     alert: "MCODaemonSilent",
-    series: { 'mco_silent_machine_count{pool="worker"}': "0x4 1x20 0x5" },
+    series: { 'mco_silent_machines{pool="worker"}': "0x4 1x20 0x5" },
     moments: [
       { minute: 10, fires: none },
       { minute: 16, fires: [{ pool: "worker" }] },

@@ -23,6 +23,7 @@ import {
   builderDeployment,
   configServerDaemonSet,
   configServerPorts,
+  configServerService,
   controllerDeployment,
   daemonSet,
   gate,
@@ -142,6 +143,7 @@ describe.skipIf(!hasKubectl || !hasApiServer)("kubectl apply -k install/", () =>
       ...bootstrapAccounts(["worker"]),
       admissionService(),
       stateService(),
+      configServerService(),
       byService,
       ...builtInPools(),
     ];

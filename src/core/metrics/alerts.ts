@@ -129,7 +129,7 @@ export const alerts: readonly Alert[] = [
   },
   {
     name: "MCODaemonSilent",
-    expression: "mco_silent_machine_count > 0",
+    expression: "mco_silent_machines > 0",
     for: "10m",
     severity: "warning",
     summary: `Daemons of pool ${ofPool} do not answer though their kubelets do.`,

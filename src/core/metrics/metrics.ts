@@ -167,7 +167,7 @@ function warningMetrics({ facts, machineConfigNodes, machineConfiguration }: Met
     ),
     perPool(
       facts,
-      "mco_silent_machine_count",
+      "mco_silent_machines",
       "Machines of the pool whose daemon's pod is not ready though their kubelet works.",
       (pool) => facts.members.members(pool.metadata.name).silent.size,
     ),

@@ -4,7 +4,7 @@ import { isMirror } from "../../core/pool/mirror-pods.ts";
 import { applyManifest } from "../apply-manifest.ts";
 import { ours } from "../cluster-sources.ts";
 import { isLoopbackAddress } from "../components.ts";
-import { admission as served, admissionService, admissionWebhook, builderService, stateService } from "../manifests.ts";
+import { admission as served, admissionService, admissionWebhook, builderService, configServerService, stateService } from "../manifests.ts";
 import { type OperatorTask, taskDone, progressing } from "../operator-task.ts";
 import { watchControllerPods, watchSecrets } from "../operator-watches.ts";
 
@@ -48,7 +48,7 @@ export const admissionTask: OperatorTask<View, Decision> = {
         return progressing("waiting for the controller's pod");
       case "serve":
         if (decision.address === undefined)
-          for (const service of [admissionService(), stateService(), builderService()])
+          for (const service of [admissionService(), stateService(), configServerService(), builderService()])
             await applyManifest(kubernetes.Service, service, context);
         await applyManifest(kubernetes.ValidatingWebhookConfiguration, admissionWebhook(decision), context);
         return taskDone;
