@@ -59,7 +59,7 @@ export interface ActiveAlert {
 }
 
 export interface Prometheus {
-  /** What each job reads of its first target, as the process writes it. */
+  /** The text that each job reads of its first target. */
   texts(): Promise<readonly { readonly job: string; readonly text: string }[]>;
   /** Answers of its HTTP API. */
   targets(): Promise<readonly Target[]>;

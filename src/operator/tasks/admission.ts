@@ -4,7 +4,14 @@ import { isMirror } from "../../core/pool/mirror-pods.ts";
 import { applyManifest } from "../apply-manifest.ts";
 import { ours } from "../cluster-sources.ts";
 import { isLoopbackAddress } from "../components.ts";
-import { admission as served, admissionService, admissionWebhook, builderService, configServerService, stateService } from "../manifests.ts";
+import {
+  admission as served,
+  admissionService,
+  admissionWebhook,
+  builderService,
+  configServerService,
+  stateService,
+} from "../manifests.ts";
 import { type OperatorTask, taskDone, progressing } from "../operator-task.ts";
 import { watchControllerPods, watchSecrets } from "../operator-watches.ts";
 
