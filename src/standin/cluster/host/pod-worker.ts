@@ -143,7 +143,7 @@ export class PodWorker {
   #syncVolumes = new AbortController();
   /** The write of a status that was refused at first. */
   #reporting: Promise<void> | undefined;
-  /** What happened while that write was under way, which it may not have. */
+  /** A container changed while that write was under way, which may not have it. */
   #hasNews = false;
   #ended = false;
   /** It ran before its machine went down, and may not be started again. */
