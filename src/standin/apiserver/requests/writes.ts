@@ -679,9 +679,25 @@ function findErrors(
     ...(definition.custom ? found : found.filter(({ reason }) => reason !== "FieldValueDuplicate")),
   ];
   // The status of a custom object is judged by itself: texts name fields below it.
-  return definition.custom && subresource === "status"
-    ? errors.map((error) => ({ ...error, message: error.message.replace(/status\.(\S+ in body )/, "$1") }))
-    : errors;
+  return definition.custom && subresource === "status" ? errors.map((error) => new StatusError(error)) : errors;
+}
+
+class StatusError implements FieldError {
+  readonly reason: string;
+  readonly #error: FieldError;
+
+  constructor(error: FieldError) {
+    this.reason = error.reason;
+    this.#error = error;
+  }
+
+  get field(): string {
+    return this.#error.field;
+  }
+
+  get message(): string {
+    return this.#error.message.replace(/status\.(\S+ in body )/, "$1");
+  }
 }
 
 function admissionRequest(

@@ -51,6 +51,9 @@ export function emptyObject(schema: Schema): JsonObject {
   return object;
 }
 
+const isQuantityValue = (value: unknown): boolean =>
+  (typeof value === "string" || typeof value === "number") && parseQuantity(String(value)) !== undefined;
+
 /**
  * Why Go's decoder would not read a value as a built-in type; its words, but for the names of Go's own types.
  */
@@ -58,7 +61,7 @@ export function undecodable(schema: Schema, value: unknown, field = ""): string 
   if (value === null || value === undefined) return undefined;
   const wrong = (type: string, given = kindOf(value)) =>
     `json: cannot unmarshal ${given} into Go struct field ${field} of type ${type}`;
-  if (schema.format === "quantity" && parseQuantity(String(value as string | number)) === undefined)
+  if (schema.format === "quantity" && !isQuantityValue(value))
     return "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
   if (schema["x-kubernetes-int-or-string"] === true)
     return typeof value === "string" || typeof value === "number" ? undefined : wrong("intstr.IntOrString");

@@ -212,13 +212,16 @@ export function fieldsOf(value: unknown, schema: Schema | undefined): FieldSet {
     }
     return set;
   }
+  const byElement = new Map<string, FieldSet[]>();
   for (const item of isList(value) ? value : []) {
     const element = elementOf(item, shape);
     const child = shape.kind === "set" ? emptySet() : fieldsOf(item, shape.schema.items);
     child.member = true;
-    const duplicate = set.children.get(element);
-    set.children.set(element, duplicate === undefined ? child : union(duplicate, child));
+    const alike = byElement.get(element);
+    if (alike === undefined) byElement.set(element, [child]);
+    else alike.push(child);
   }
+  for (const [element, alike] of byElement) set.children.set(element, unionOf(alike));
   return set;
 }
 

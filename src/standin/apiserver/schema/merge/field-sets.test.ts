@@ -1,6 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { ApplyResult, KubeObject, Schema } from "../contract.ts";
+import { countWork } from "../../../../../test/support/count-work.ts";
+import { fieldsOf } from "./field-set.ts";
 import { applyServerSide, printOwnership, trackUpdate } from "./field-sets.ts";
 import { cloneJson } from "../json-values.ts";
 import { anything, atomic, integer, list, listMap, object, set, string, stringMap } from "../schema-parts.ts";
@@ -390,4 +392,16 @@ test("an object in a field is applied with the metadata of every object [apiserv
     time: "2026-01-01T00:00:00Z",
   });
   expect(applied(result)).toMatchObject({ spec: one["spec" as never] });
+});
+
+test("items of a list that have the same key, as all without one, are added up in one pass [apiserver-merge-work-1]", async () => {
+  const containers = listMap(["name"], anything);
+  const items = (count: number) => Array.from({ length: count }, (_, i) => ({ [`field${i}`]: 1 }));
+  const [few, many] = [
+    await countWork(() => fieldsOf(items(200), containers)),
+    await countWork(() => fieldsOf(items(2000), containers)),
+  ];
+  expect(many / few).toBeLessThan(20);
+  const [set] = [...fieldsOf(items(3), containers).children.values()];
+  expect([...(set?.children.keys() ?? [])]).toEqual(["f:field0", "f:field1", "f:field2"]);
 });

@@ -622,7 +622,8 @@ function checkDefault(schema: JsonObject, path: string): FieldError[] {
   if (pruned.length > 0) return [invalid(`${path}.default`, schema["default"], "must not have unknown fields")];
   // Messages about the value have no path of its own.
   return validateFragment(schema as Schema, value, `${path}.default`).map((error) => ({
-    ...error,
+    reason: error.reason,
+    field: error.field,
     message: error.message.replace(`: ${path}.default in body`, ":  in body"),
   }));
 }

@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import type { KubeObject, Schema } from "../contract.ts";
 import { cloneJson } from "../json-values.ts";
 import { compileSchema } from "./structural.ts";
@@ -347,3 +347,68 @@ test.for<[unknown, boolean]>([
       : [`Unsupported value: ${JSON.stringify(value)}: supported values: "a", "1", "{\\"x\\":1,\\"y\\":[2]}"`],
   );
 });
+
+describe("a definition that combines very many parts", () => {
+  const objectOf = (spec: unknown): KubeObject => ({
+    apiVersion: "x.com/v1",
+    kind: "A",
+    metadata: { name: "o" },
+    spec,
+  });
+  const free: Schema = { type: "object", "x-kubernetes-preserve-unknown-fields": true };
+  const compiled = (spec: Schema) => compileSchema({ type: "object", properties: { spec } });
+
+  test("prints no problem that nobody reads [apiserver-validation-work-1]", () => {
+    const schema = compiled({ ...free, allOf: Array.from({ length: 1500 }, () => ({ enum: ["x"] })) });
+    const object = objectOf({ a: "x".repeat(1000) });
+    const printing = vi.spyOn(JSON, "stringify");
+    const errors = schema.validate(object, undefined);
+    const calls = printing.mock.calls.length;
+    printing.mockRestore();
+    expect({ errors: errors.length, calls }).toEqual({ errors: 1500, calls: 0 });
+    expect(errors.at(-1)).toMatchObject({
+      reason: "FieldValueNotSupported",
+      field: "spec",
+      message: expect.stringMatching(/^Unsupported value: \{"a":"x+"\}: supported values: "x"$/) as string,
+    });
+  });
+
+  test("has an end, and says so [apiserver-validation-work-2]", () => {
+    const part: Schema = { anyOf: [{ type: "integer" }, { type: "string" }] };
+    const items: Schema = { type: "string", allOf: Array.from({ length: 2000 }, () => part) };
+    const schema = compiled({ type: "object", properties: { list: { type: "array", items } } });
+    const few = objectOf({ list: Array.from({ length: 10 }, () => "a") });
+    expect(schema.validate(few, undefined)).toEqual([]);
+    const many = objectOf({ list: Array.from({ length: 10_000 }, () => "a") });
+    for (const before of [undefined, many])
+      expect(schema.validate(many, before)).toMatchObject([
+        { field: "<nil>", message: expect.stringContaining("validation takes more than 20000000 steps") as string },
+      ]);
+  });
+
+  test("counts characters, not units, where that decides [apiserver-validation-work-3]", () => {
+    const schema = compiled({ type: "object", properties: { a: { type: "string", minLength: 3, maxLength: 4 } } });
+    const verdict = (a: string) => schema.validate(objectOf({ a }), undefined).map(({ reason }) => reason);
+    expect(
+      ["𝒳".repeat(2), "𝒳".repeat(3), "𝒳".repeat(4), "𝒳".repeat(5), "ab", "abc", "abcd", "abcde"].map(verdict),
+    ).toEqual([
+      ["FieldValueInvalid"],
+      [],
+      [],
+      ["FieldValueTooLong"],
+      ["FieldValueInvalid"],
+      [],
+      [],
+      ["FieldValueTooLong"],
+    ]);
+  });
+});
+
+test.for<unknown>([{ toString: 1 }, { valueOf: 1 }, ["1"], {}, true])(
+  "a quantity is a text or a number, and not %j [apiserver-quantity-1]",
+  (cpu) => {
+    const schema = compileSchema({ type: "object", properties: { cpu: { format: "quantity" } } });
+    const object = { apiVersion: "v1", kind: "A", metadata: { name: "o" }, cpu } as unknown as KubeObject;
+    expect(schema.undecodable(object)).toMatch(/^quantities must match the regular expression/);
+  },
+);

@@ -45,9 +45,9 @@ export function compileSchema(schema: Schema): CompiledSchema {
 
 /** Whether `value`, standing alone, obeys `schema`: for defaults in schemas. */
 export function validateFragment(schema: Schema, value: unknown, path: string): readonly FieldError[] {
-  const walk: Walk = { steps: path === "" ? [] : [path], findings: [] };
+  const walk: Walk = { steps: path === "" ? [] : [path], findings: [], work: { left: mostChecks } };
   check(compileNode(schema), value, walk);
-  return walk.findings.map(({ error }) => error);
+  return [...walk.findings.map(({ error }) => error), ...unfinished(walk)];
 }
 
 interface Node {
@@ -87,8 +87,16 @@ const allowedBy = (values: readonly unknown[]): Allowed => ({
   words: values.map((value) => (typeof value === "string" ? value : JSON.stringify(value))),
 });
 
-const isAllowed = ({ canonical, hasParts: withParts }: Allowed, value: unknown): boolean =>
-  (withParts || !hasParts(value)) && canonical.has(canonicalJson(value));
+const isAllowed = ({ canonical, hasParts: withParts }: Allowed, value: unknown, { work }: Walk): boolean =>
+  (withParts || !hasParts(value)) && canonical.has(canonicalOf(value, work));
+
+/** A hundred thousand enums of one definition may ask for the same value. */
+function canonicalOf(value: unknown, work: Walk["work"]): string {
+  if (!hasParts(value)) return canonicalJson(value);
+  const known = work.canonical?.of === value ? work.canonical : { of: value, text: canonicalJson(value) };
+  work.canonical = known;
+  return known.text;
+}
 
 const compiledNodes = new WeakMap<Schema, Node>();
 
@@ -236,6 +244,48 @@ interface Finding {
 interface Walk {
   readonly steps: Step[];
   readonly findings: Finding[];
+  /** Of the whole object, with all alternatives. */
+  readonly work: {
+    left: number;
+    /** Of the last list or object that an enum was asked about. */
+    canonical?: { readonly of: unknown; readonly text: string };
+  };
+}
+
+/**
+ * Checks of a value by a part of a schema, for one object: parts that combine others are as many for each value below them
+ * as a definition has room for. The largest object by a schema without such parts takes a tenth.
+ */
+const mostChecks = 20_000_000;
+
+function unfinished({ work }: Pick<Walk, "work">): readonly FieldError[] {
+  if (work.left > 0) return [];
+  const problem = `validation takes more than ${mostChecks} steps: the schema combines too many parts for so many values`;
+  return [invalid("<nil>", "", problem)];
+}
+
+/**
+ * A problem whose texts are made when they are read: an object may have a hundred thousand, each with a value or a path of
+ * a megabyte, and an answer lists a hundred.
+ */
+class FoundError implements FieldError {
+  readonly reason: string;
+  readonly #steps: readonly Step[];
+  readonly #make: (path: string) => FieldError;
+
+  constructor(reason: string, steps: readonly Step[], make: (path: string) => FieldError) {
+    this.reason = reason;
+    this.#steps = steps;
+    this.#make = make;
+  }
+
+  get field(): string {
+    return this.#make(printPath(this.#steps)).field;
+  }
+
+  get message(): string {
+    return this.#make(printPath(this.#steps)).message;
+  }
 }
 
 function printPath(steps: readonly Step[]): string {
@@ -253,8 +303,10 @@ const blocking = new Set([
 ]);
 
 function validateObject(root: Node, object: KubeObject, before: KubeObject | undefined): readonly FieldError[] {
-  const walk: Walk = { steps: [], findings: [] };
+  const walk: Walk = { steps: [], findings: [], work: { left: mostChecks } };
   check(root, object, walk);
+  const tooMuch = unfinished(walk);
+  if (tooMuch.length > 0) return tooMuch;
   let findings = [
     ...ratchet(
       root,
@@ -274,7 +326,7 @@ function validateObject(root: Node, object: KubeObject, before: KubeObject | und
         },
       ];
     } else {
-      const ruled: Walk = { steps: [], findings: [] };
+      const ruled: Walk = { steps: [], findings: [], work: walk.work };
       runRules(root, object, before, { walk: ruled, budget: { left: objectLimit }, decoded: new Map() });
       findings = [...findings, ...ratchet(root, ruled.findings, object, before)];
     }
@@ -310,7 +362,7 @@ function ratchet(
 function newDuplicates(root: Node, { findings }: Walk, before: KubeObject | undefined): readonly Finding[] {
   const duplicates = findings.filter(({ duplicate }) => duplicate === true);
   if (duplicates.length === 0 || before === undefined) return duplicates;
-  const old: Walk = { steps: [], findings: [] };
+  const old: Walk = { steps: [], findings: [], work: { left: mostChecks } };
   check(root, before, old);
   return old.findings.some(({ duplicate }) => duplicate === true) ? [] : duplicates;
 }
@@ -384,8 +436,9 @@ function correlate(schema: Schema, item: unknown, old: readonly unknown[]): unkn
   return known.items.get(keyOf(item));
 }
 
-function report(walk: Walk, make: (path: string) => FieldError): void {
-  walk.findings.push({ steps: [...walk.steps], error: make(printPath(walk.steps)) });
+function report(walk: Walk, reason: string, make: (path: string) => FieldError): void {
+  const steps = [...walk.steps];
+  walk.findings.push({ steps, error: new FoundError(reason, steps, make) });
 }
 
 function typeName(value: unknown): string {
@@ -427,11 +480,13 @@ function hasType(schema: Schema, value: unknown): boolean {
 }
 
 function check(node: Node, value: unknown, walk: Walk): void {
+  if (walk.work.left <= 0) return;
+  walk.work.left -= 1;
   const { schema } = node;
   if (value === null && schema.nullable === true) return;
   if (!hasType(schema, value)) {
     const wanted = schema["x-kubernetes-int-or-string"] === true ? "integer,string" : (schema.type ?? "");
-    report(walk, (path) =>
+    report(walk, "FieldValueTypeInvalid", (path) =>
       typeInvalid(
         path,
         typeName(value),
@@ -441,9 +496,9 @@ function check(node: Node, value: unknown, walk: Walk): void {
     if (schema["x-kubernetes-int-or-string"] === true) checkCombinations(node, value, walk);
     return;
   }
-  if (node.allowed !== undefined && !isAllowed(node.allowed, value)) {
+  if (node.allowed !== undefined && !isAllowed(node.allowed, value, walk)) {
     const { words } = node.allowed;
-    report(walk, (path) => notSupported(path, value, words));
+    report(walk, "FieldValueNotSupported", (path) => notSupported(path, value, words));
   }
   if (typeof value === "string") checkString(node, value, walk);
   else if (typeof value === "number") checkNumber(schema, value, walk);
@@ -456,36 +511,51 @@ function check(node: Node, value: unknown, walk: Walk): void {
 /** Of length and pattern, the first that is not obeyed is told (k8s.io/kube-openapi pkg/validation/validate/validator.go, master). */
 function checkString({ schema, pattern }: Node, value: string, walk: Walk): void {
   const { maxLength, minLength } = schema;
-  if (maxLength !== undefined && value.length > maxLength && Array.from(value).length > maxLength) {
-    report(walk, (path) => tooLong(path, maxLength));
-  } else if (minLength !== undefined && Array.from(value).length < minLength) {
-    report(walk, (path) => invalid(path, value, `${path} in body should be at least ${minLength} chars long`));
+  if (maxLength !== undefined && hasMoreCharacters(value, maxLength)) {
+    report(walk, "FieldValueTooLong", (path) => tooLong(path, maxLength));
+  } else if (minLength !== undefined && !hasMoreCharacters(value, minLength - 1)) {
+    report(walk, "FieldValueInvalid", (path) =>
+      invalid(path, value, `${path} in body should be at least ${minLength} chars long`),
+    );
   } else if (pattern?.verdict === "compiled" && !pattern.test(value)) {
-    report(walk, (path) => invalid(path, value, `${path} in body should match '${schema.pattern}'`));
+    report(walk, "FieldValueInvalid", (path) =>
+      invalid(path, value, `${path} in body should match '${schema.pattern}'`),
+    );
   }
   if (
     schema.format !== undefined &&
     Object.hasOwn(formats, schema.format) &&
     formats[schema.format]?.(value) === false
   ) {
-    report(walk, (path) =>
+    report(walk, "FieldValueTypeInvalid", (path) =>
       typeInvalid(path, value, `${path} in body must be of type ${schema.format}: ${JSON.stringify(value)}`),
     );
   }
+}
+
+/** Whether a text has more than so many characters, each of which is one or two units: only then are they counted. */
+function hasMoreCharacters(text: string, count: number): boolean {
+  if (text.length <= count) return false;
+  if (text.length > 2 * count) return true;
+  let characters = 0;
+  for (const _ of text) characters += 1;
+  return characters > count;
 }
 
 function checkNumber(schema: Schema, value: number, walk: Walk): void {
   const { minimum, maximum, multipleOf } = schema;
   if (maximum !== undefined && (schema.exclusiveMaximum === true ? value >= maximum : value > maximum)) {
     const words = schema.exclusiveMaximum === true ? "should be less than" : "should be less than or equal to";
-    report(walk, (path) => invalid(path, value, `${path} in body ${words} ${maximum}`));
+    report(walk, "FieldValueInvalid", (path) => invalid(path, value, `${path} in body ${words} ${maximum}`));
   }
   if (minimum !== undefined && (schema.exclusiveMinimum === true ? value <= minimum : value < minimum)) {
     const words = schema.exclusiveMinimum === true ? "should be greater than" : "should be greater than or equal to";
-    report(walk, (path) => invalid(path, value, `${path} in body ${words} ${minimum}`));
+    report(walk, "FieldValueInvalid", (path) => invalid(path, value, `${path} in body ${words} ${minimum}`));
   }
   if (multipleOf !== undefined && !Number.isInteger(value / multipleOf)) {
-    report(walk, (path) => invalid(path, value, `${path} in body should be a multiple of ${multipleOf}`));
+    report(walk, "FieldValueInvalid", (path) =>
+      invalid(path, value, `${path} in body should be a multiple of ${multipleOf}`),
+    );
   }
 }
 
@@ -493,12 +563,12 @@ function checkList(node: Node, value: readonly unknown[], walk: Walk): void {
   const { schema, items } = node;
   if (schema.maxItems !== undefined && value.length > schema.maxItems) {
     const { maxItems } = schema;
-    report(walk, (path) => tooMany(path, value.length, maxItems));
+    report(walk, "FieldValueTooMany", (path) => tooMany(path, value.length, maxItems));
     // A value that is too long is not searched: the bound keeps the cost down.
     return;
   }
   if (schema.minItems !== undefined && value.length < schema.minItems) {
-    report(walk, (path) =>
+    report(walk, "FieldValueInvalid", (path) =>
       invalid(path, value.length, `${path} in body should have at least ${schema.minItems} items`),
     );
   }
@@ -549,7 +619,7 @@ function checkObject(node: Node, value: JsonObject, walk: Walk): void {
   for (const name of node.required) {
     if (own(value, name) !== undefined) continue;
     walk.steps.push(name);
-    report(walk, (path) => required(path));
+    report(walk, "FieldValueRequired", (path) => required(path));
     walk.steps.pop();
   }
   if (schema["x-kubernetes-embedded-resource"] === true) checkEmbedded(value, walk);
@@ -557,10 +627,10 @@ function checkObject(node: Node, value: JsonObject, walk: Walk): void {
   const count = bounded ? Object.keys(value).length : 0;
   if (schema.maxProperties !== undefined && count > schema.maxProperties) {
     const { maxProperties } = schema;
-    report(walk, (path) => tooMany(path, count, maxProperties));
+    report(walk, "FieldValueTooMany", (path) => tooMany(path, count, maxProperties));
   }
   if (schema.minProperties !== undefined && count < schema.minProperties) {
-    report(walk, (path) =>
+    report(walk, "FieldValueInvalid", (path) =>
       invalid(path, count, `${path} in body should have at least ${schema.minProperties} properties`),
     );
   }
@@ -579,13 +649,13 @@ function checkEmbedded(value: JsonObject, walk: Walk): void {
   for (const name of ["apiVersion", "kind"]) {
     if (value[name] !== undefined && value[name] !== "") continue;
     walk.steps.push(name);
-    report(walk, (path) => required(path));
+    report(walk, "FieldValueRequired", (path) => required(path));
     walk.steps.pop();
   }
 }
 
-function passes(node: Node, value: unknown): boolean {
-  const walk: Walk = { steps: [], findings: [] };
+function passes(node: Node, value: unknown, { work }: Walk): boolean {
+  const walk: Walk = { steps: [], findings: [], work };
   check(node, value, walk);
   return walk.findings.length === 0;
 }
@@ -594,11 +664,11 @@ function passes(node: Node, value: unknown): boolean {
 function firstPassing(
   parts: readonly Node[],
   value: unknown,
-  steps: readonly Step[],
+  { steps, work }: Walk,
 ): { readonly verdict: "one" } | { readonly verdict: "none"; readonly findings: readonly Finding[] } {
   let findings: readonly Finding[] | undefined;
   for (const part of parts) {
-    const walk: Walk = { steps: [...steps], findings: [] };
+    const walk: Walk = { steps: [...steps], findings: [], work };
     check(part, value, walk);
     if (walk.findings.length === 0) return { verdict: "one" };
     findings ??= walk.findings;
@@ -609,9 +679,9 @@ function firstPassing(
 function checkCombinations(node: Node, value: unknown, walk: Walk): void {
   for (const part of node.allOf) check(part, value, walk);
   // Each alternative is tried once: within alternatives, twice would be many times.
-  const tried = firstPassing(node.anyOf, value, walk.steps);
+  const tried = firstPassing(node.anyOf, value, walk);
   if (tried.verdict === "none") {
-    report(walk, (path) => ({
+    report(walk, "FieldValueInvalid", (path) => ({
       ...invalid("", "", `${JSON.stringify(path)} must validate at least one schema (anyOf)`),
       field: "<nil>",
     }));
@@ -619,16 +689,18 @@ function checkCombinations(node: Node, value: unknown, walk: Walk): void {
     pushAll(walk.findings, tried.findings);
   }
   if (node.oneOf.length > 0) {
-    const valid = node.oneOf.filter((part) => passes(part, value)).length;
+    const valid = node.oneOf.filter((part) => passes(part, value, walk)).length;
     if (valid !== 1) {
       const found = valid === 0 ? "Found none valid" : `Found ${valid} valid alternatives`;
-      report(walk, (path) =>
+      report(walk, "FieldValueInvalid", (path) =>
         invalid("<nil>", "", `${JSON.stringify(path)} must validate one and only one schema (oneOf). ${found}`),
       );
     }
   }
-  if (node.not !== undefined && passes(node.not, value)) {
-    report(walk, (path) => invalid("<nil>", "", `${JSON.stringify(path)} must not validate the schema (not)`));
+  if (node.not !== undefined && passes(node.not, value, walk)) {
+    report(walk, "FieldValueInvalid", (path) =>
+      invalid("<nil>", "", `${JSON.stringify(path)} must not validate the schema (not)`),
+    );
   }
 }
 
