@@ -8,7 +8,7 @@ import { MachineOSConfig } from "../api/kinds/machine-os-config.ts";
 import { journals, namespace, objects } from "../api/names.ts";
 import { buildSettings } from "../core/build/build-settings.ts";
 import { poolStatusInputs } from "../core/pool/pool-status.ts";
-import { relevantOfNode, trimBuild, trimNode } from "../core/pool/trim.ts";
+import { relevantOfMember, trimBuild, trimNode } from "../core/pool/trim.ts";
 import { equalValues } from "../ignition/canonical.ts";
 import { watching } from "../kube/controller.ts";
 import { watchMachineConfigNodes } from "../kube/watch-members.ts";
@@ -88,8 +88,8 @@ export const watchMachines: OperatorWatch = (memory) => [
         before !== undefined &&
         after !== undefined &&
         equalValues(
-          [relevantOfNode(before), before.status?.addresses],
-          [relevantOfNode(after), after.status?.addresses],
+          [relevantOfMember(before), before.status?.addresses],
+          [relevantOfMember(after), after.status?.addresses],
         );
       if (isSame) return [];
       memory.cluster.putNode(key, after, memory.now());

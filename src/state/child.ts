@@ -71,7 +71,7 @@ export async function runAsChild(
   make: (fail: (error: unknown) => void) => Controller,
   context: ChildContext,
   signal: AbortSignal,
-  options: Partial<Pick<RunOptions, "onSynced">> = {},
+  options: Partial<Pick<RunOptions, "onSynced" | "coalesceMs">> = {},
 ): Promise<void> {
   const stopping = new AbortController();
   const onAbort = () => stopping.abort(signal.reason);
@@ -125,6 +125,7 @@ export async function runAsChild(
         journal,
         events,
         kube: context.kube.within(stopping.signal),
+        ...(options.coalesceMs === undefined ? {} : { coalesceMs: options.coalesceMs }),
         onSynced: (caches) => {
           options.onSynced?.(caches);
           context.up();

@@ -1,4 +1,4 @@
-import { greatestOf } from "../api/schema/extremes.ts";
+import { greatestOf, leastOf } from "../api/schema/extremes.ts";
 import { ClusterOperator } from "../api/foreign/cluster-operator.ts";
 import type { JournalLine } from "../api/books/journal-line.ts";
 import { type DaemonSet, type Lease, type Pod, kubernetes } from "../api/foreign/kubernetes.ts";
@@ -27,7 +27,7 @@ import {
 } from "../core/operator/health.ts";
 import { lineOf } from "../core/books/journal.ts";
 import { poolStatusInputs } from "../core/pool/pool-status.ts";
-import { relevantOfNode, trimBuild, trimNode } from "../core/pool/trim.ts";
+import { relevantOfMember, trimBuild, trimNode, trimReadiness } from "../core/pool/trim.ts";
 import { equalValues } from "../ignition/canonical.ts";
 import { type Caches, type Context, type Controller, type Watch, watching } from "../kube/controller.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -40,6 +40,10 @@ const named = (name: string) => ({ fieldSelector: `metadata.name=${name}` });
 const ours = { namespace } as const;
 /** Everything is checked again after this time; a condition whose message alone changes waits for it. */
 const passSeconds = 30;
+/** Changes within this time cause one pass: root on a machine writes its Node as often as the API server takes it. */
+const coalesceMs = 1000;
+/** What no watch brings is asked for once in this time, however many passes there are: all daemons' pods are many. */
+const askAgainMs = 10_000;
 /** Names of leases: of the operator and of the controller, which are the reference's. */
 const leases = { operator: "machine-config", controller: objects.controller } as const;
 const optionalParts = { server: "machine-config-server", builder: "machine-os-builder" } as const;
@@ -65,7 +69,7 @@ const chapters = {
 export function healthChild(): KeeperChild {
   return {
     name: "health",
-    run: (context, signal) => runAsChild(() => healthController(context), context, signal),
+    run: (context, signal) => runAsChild(() => healthController(context), context, signal, { coalesceMs }),
   };
 }
 
@@ -73,6 +77,11 @@ export function healthChild(): KeeperChild {
 interface HealthMemory {
   readonly members: ClusterMembers;
   readonly leases: LeaseObserver;
+  readonly asked: {
+    readonly leases: LastAnswer<readonly LeaderFacts[]>;
+    /** Those that are not ready. */
+    readonly daemons: LastAnswer<readonly UnavailableDaemon[]>;
+  };
   /** Since when a change waits for its owner to observe it, in milliseconds since the epoch. */
   readonly unseenSince: Map<string, number>;
   readonly transitions: TransitionWriter;
@@ -84,6 +93,7 @@ function healthController(context: ChildContext): Controller {
   const memory: HealthMemory = {
     members: new ClusterMembers(),
     leases: new LeaseObserver(),
+    asked: { leases: new LastAnswer(context.clock), daemons: new LastAnswer(context.clock) },
     unseenSince: new Map(),
     transitions: new TransitionWriter(context),
     written: undefined,
@@ -102,7 +112,8 @@ function healthController(context: ChildContext): Controller {
       add(one);
     },
     async reconcile(_key, inner) {
-      const conditions = healthConditions(await observeHealth(context, memory, inner));
+      const { facts, againSeconds } = await observeHealth(context, memory, inner);
+      const conditions = healthConditions(facts);
       memory.transitions.take(conditions);
       const verdicts = JSON.stringify(conditions.map(({ status, reason }) => [status, reason]));
       const now = context.clock.monotonic();
@@ -115,7 +126,7 @@ function healthController(context: ChildContext): Controller {
         await context.writeHealth(conditions, inner.signal);
         memory.written = { at: now, verdicts };
       }
-      return done(passSeconds);
+      return done(againSeconds);
     },
   };
 }
@@ -148,7 +159,7 @@ const membersWatches = (members: ClusterMembers, clock: Clock): [Watch, ...Watch
     resource: kubernetes.Node,
     keep: trimNode,
     concerns: ({ key, before, after }) => {
-      if (before !== undefined && after !== undefined && equalValues(relevantOfNode(before), relevantOfNode(after)))
+      if (before !== undefined && after !== undefined && equalValues(relevantOfMember(before), relevantOfMember(after)))
         return [];
       members.putNode(key, after, clock.now());
       return [one];
@@ -179,40 +190,47 @@ const partWatches = (): readonly Watch[] => [
 
 async function observeHealth(
   { clock, version }: ChildContext,
-  { members, leases: observer, unseenSince }: HealthMemory,
+  { members, asked, leases: observer, unseenSince }: HealthMemory,
   { caches, kube, signal }: Context,
-): Promise<HealthFacts> {
+): Promise<{ readonly facts: HealthFacts; readonly againSeconds: number }> {
   const now = clock.now();
   const silentMs = greatestOf(caches.all().map((cache) => cache.silentForMs()));
   const deployment = (name: string) =>
     deploymentFacts(caches.of(kubernetes.Deployment, ours).get(`${namespace}/${name}`), version);
   const daemonSet = (name: string) => caches.of(kubernetes.DaemonSet, ours).get(`${namespace}/${name}`);
   const journal = (name: string) => caches.of(MachineStateJournal, named(name)).get(name)?.spec.lines ?? [];
-  const [operatorLease, controllerLease] = await Promise.all(
-    [leases.operator, leases.controller].map((name) => kube.get(kubernetes.Lease, { name, namespace }, { signal })),
+  const holders = await asked.leases.get(() =>
+    Promise.all(
+      [leases.operator, leases.controller].map(async (name) =>
+        observer.see(name, await kube.get(kubernetes.Lease, { name, namespace }, { signal }), now),
+      ),
+    ),
   );
+  const [operatorLeader = nobody, controllerLeader = nobody] = holders.answer;
   const daemons = daemonSet(objects.daemon);
   const cluster = { ...factsAbout(members, now), heardAt: now - silentMs };
   const operator = deployment(objects.operator);
   const server = daemonSetFacts(daemonSet(optionalParts.server), version);
   const builder = deployment(optionalParts.builder);
-  return {
+  const away = hasGap(daemons) ? await asked.daemons.get(() => unavailableDaemons(kube, signal)) : { answer: [] };
+  const counts = [holders, away].flatMap(({ countsForMs = [] }) => countsForMs);
+  const facts: HealthFacts = {
     version,
     cluster,
     clusterOperator: caches.of(ClusterOperator).get(objects.clusterOperator),
     operator: {
       deployment: operator,
-      leader: observer.see(leases.operator, operatorLease, now),
+      leader: operatorLeader,
       failing: failingParts(journal(journals.operator), "Operator", "Sync/"),
     },
     controller: {
       deployment: deployment(objects.controller),
-      leader: observer.see(leases.controller, controllerLease, now),
+      leader: controllerLeader,
       failing: failingParts(journal(journals.controller), "Controller", "Child/"),
     },
     daemons: {
       daemonSet: daemonSetFacts(daemons, version),
-      away: hasGap(daemons) ? await unavailableDaemons(members, kube, signal) : [],
+      away: away.answer.filter(({ node }) => members.node(node)?.facts.kubeletReady === true),
     },
     server:
       server === undefined
@@ -222,6 +240,29 @@ async function observeHealth(
       builder === undefined ? undefined : { deployment: builder, stuck: stuckBuild(caches.of(MachineOSBuild).list()) },
     unseen: unseen(caches, unseenSince, now),
   };
+  return { facts, againSeconds: leastOf([passSeconds, ...counts.map((ms) => ms / 1000)]) };
+}
+
+const nobody: LeaderFacts = { holder: "", renewedAt: undefined };
+
+/** The answer to one question, which is asked again {@link askAgainMs} later at the earliest. */
+class LastAnswer<T> {
+  readonly #clock: Clock;
+  /** At a monotonic time. */
+  #last: { readonly answer: T; readonly at: number } | undefined;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** @returns beside an earlier answer, how long it counts: what changed since then is to be looked at after that. */
+  async get(ask: () => Promise<T>): Promise<{ readonly answer: T; readonly countsForMs?: number }> {
+    const now = this.#clock.monotonic();
+    const countsForMs = this.#last === undefined ? 0 : this.#last.at + askAgainMs - now;
+    if (this.#last !== undefined && countsForMs > 0) return { answer: this.#last.answer, countsForMs };
+    this.#last = { answer: await ask(), at: now };
+    return this.#last;
+  }
 }
 
 /** When leases last changed, by this process's clock: the holder's clock may differ. */
@@ -239,38 +280,34 @@ class LeaseObserver {
 const hasGap = (daemonSet: DaemonSet | undefined): boolean =>
   (daemonSet?.status?.numberReady ?? 0) < (daemonSet?.status?.desiredNumberScheduled ?? 0);
 
-/** Daemons that are not ready on machines whose kubelets are. */
-async function unavailableDaemons(
-  members: ClusterMembers,
-  kube: Context["kube"],
-  signal: AbortSignal,
-): Promise<readonly UnavailableDaemon[]> {
+/** Daemons that are not ready. */
+async function unavailableDaemons(kube: Context["kube"], signal: AbortSignal): Promise<readonly UnavailableDaemon[]> {
   const { items } = await kube.list(
     kubernetes.Pod,
     { namespace, labelSelector: `k8s-app=${objects.daemon}` },
-    { signal },
+    { signal, keep: (pod) => (isAway(pod) ? withRestarts(pod) : undefined) },
   );
-  return items.flatMap((pod: Pod) => {
-    const ready = conditionOf(
-      (pod.status?.conditions ?? []) as { type: string; status: string; lastTransitionTime?: string }[],
-      "Ready",
-    );
-    const node = pod.spec?.nodeName ?? "";
-    if (
-      node === "" ||
-      ready?.status === "True" ||
-      pod.metadata.deletionTimestamp !== undefined ||
-      members.node(node)?.facts.kubeletReady !== true
-    )
-      return [];
-    const restarts = greatestOf(
-      (pod.status?.containerStatuses ?? [])
-        .filter(({ state }) => state?.running === undefined)
-        .map(({ restartCount }) => restartCount),
+  return items.map(({ metadata, spec, status }) => ({
+    node: spec?.nodeName ?? "",
+    since: readiness(status)?.lastTransitionTime ?? metadata.creationTimestamp ?? "",
+    restarts: greatestOf(
+      (status?.containerStatuses ?? []).map(({ restartCount }) => restartCount),
       0,
-    );
-    return [{ node, since: ready?.lastTransitionTime ?? pod.metadata.creationTimestamp ?? "", restarts }];
-  });
+    ),
+  }));
+}
+
+const readiness = (status: Pod["status"]) =>
+  conditionOf((status?.conditions ?? []) as { type: string; status: string; lastTransitionTime?: string }[], "Ready");
+
+const isAway = ({ metadata, spec, status }: Pod): boolean =>
+  (spec?.nodeName ?? "") !== "" && readiness(status)?.status !== "True" && metadata.deletionTimestamp === undefined;
+
+/** A pod's readiness, with the statuses of its containers that do not run. */
+function withRestarts(pod: Pod): Pod {
+  const containerStatuses = (pod.status?.containerStatuses ?? []).filter(({ state }) => state?.running === undefined);
+  const trimmed = trimReadiness(pod);
+  return { ...trimmed, status: { ...trimmed.status, containerStatuses } };
 }
 
 /** When the certificate of the config server ends, as its newest process that named it says, RFC 3339. */
@@ -310,7 +347,8 @@ function unseen(caches: Caches, since: Map<string, number>, now: number): Health
       .filter(({ metadata, status }) => (status?.observedGeneration ?? 0) < (metadata.generation ?? 0))
       .map(() => ({ by: "operator" as const, part: "MachineConfiguration", what: "the MachineConfiguration cluster" })),
   ];
-  for (const key of since.keys()) if (!waiting.some(({ what }) => what === key)) since.delete(key);
+  const still = new Set(waiting.map(({ what }) => what));
+  for (const key of since.keys()) if (!still.has(key)) since.delete(key);
   return waiting.map((one_) => {
     const at = since.get(one_.what) ?? now;
     since.set(one_.what, at);

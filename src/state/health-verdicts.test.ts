@@ -309,3 +309,61 @@ describe("each verdict on the suite's health", () => {
     for (const type of healthTypes) expect(await harness.condition(type)).toMatchObject({ reason: "Off" });
   });
 });
+
+describe("questions of the health of daemons", () => {
+  /** Counts what the state process asks for, beside its watches. */
+  function counted(harness: StateHarness): { lists: number; gets: number } {
+    const asked = { lists: 0, gets: 0 };
+    harness.refuse = (target, method) => {
+      if (method === "GET" && /\/pods\?/.test(target) && !target.includes("watch=")) asked.lists += 1;
+      if (method === "GET" && /\/leases\/machine-config(-controller)?$/.test(target)) asked.gets += 1;
+      return false;
+    };
+    return asked;
+  }
+  const annotate = ({ kube }: StateHarness, key: string, value: string) =>
+    kube.patch(kubernetes.Node, { name: "worker-0" }, merge({ metadata: { annotations: { [key]: value } } }));
+
+  test("their number does not grow with the writes of a machine, and the last change is looked at soon [attack-rates-2]", async () => {
+    const harness = await StateHarness.make();
+    await harness.act(() => harness.well());
+    await harness.act(() => daemonPod("worker-0", 0, minutes(1))(harness));
+    const asked = counted(harness);
+    harness.start();
+    await harness.pass(35_000);
+    expect(await harness.condition("DaemonsHealthy")).toMatchObject({ status: "True" });
+    const before = { ...asked };
+    expect(before.lists).toBeGreaterThan(0);
+    for (let turn = 0; turn < 60; turn += 1) {
+      await harness.act(() => annotate(harness, annotations.reason, String(turn)));
+      await harness.pass(250);
+    }
+    // In 15 seconds at most two of each, where each change had one.
+    expect(asked.lists - before.lists).toBeLessThanOrEqual(2);
+    expect(asked.gets - before.gets).toBeLessThanOrEqual(4);
+
+    // In the middle of such a time: what a list has not shown yet is seen ten seconds later at most.
+    const crashed = [{ name: "c", ready: false, restartCount: 3, image: "i", imageID: "i" }];
+    await harness.act(() =>
+      patched(kubernetes.Pod as never, "daemon-worker-0", { status: { containerStatuses: crashed } }, status)(harness),
+    );
+    await harness.act(() => annotate(harness, annotations.reason, "last"));
+    await harness.pass(11_500);
+    expect(await harness.condition("DaemonsHealthy")).toMatchObject({ status: "False", reason: "DaemonCrashLoop" });
+  });
+
+  test("an annotation that no fact of a machine is made of causes none [attack-rates-3]", async () => {
+    const harness = await StateHarness.make();
+    await harness.act(() => harness.well());
+    await harness.act(() => harness.node("worker-0"));
+    const asked = counted(harness);
+    harness.start();
+    await harness.pass(15_000);
+    const before = { ...asked };
+    for (let turn = 0; turn < 8; turn += 1) {
+      await harness.act(() => annotate(harness, annotations.pinnedImageSetsAnswer, String(turn)));
+      await harness.pass(1000);
+    }
+    expect(asked).toEqual(before);
+  });
+});

@@ -75,6 +75,23 @@ export interface Companions {
   readonly daemonPod?: Pod | undefined;
 }
 
+/** The annotations that {@link memberFacts} reads. */
+export const memberAnnotations: readonly string[] = [
+  annotations.currentConfig,
+  annotations.desiredConfig,
+  annotations.currentImage,
+  annotations.currentOSImage,
+  annotations.desiredImage,
+  annotations.desiredOSImage,
+  annotations.state,
+  annotations.reason,
+  annotations.postConfigAction,
+  annotations.desiredDrain,
+  annotations.lastAppliedDrain,
+  annotations.cordonedFor,
+  annotations.drainSkipped,
+];
+
 export function memberFacts(node: Node, { machineConfigNode, daemonPod }: Companions = {}): MemberFacts {
   const has = node.metadata.annotations ?? {};
   const { kubeletReady, kubeletReason } = kubeletVerdict(node);

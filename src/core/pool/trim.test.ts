@@ -1,6 +1,10 @@
+import { isDeepStrictEqual } from "node:util";
 import { expect, test } from "vitest";
 import type { Node, Service } from "../../api/foreign/kubernetes.ts";
-import { trimNode, trimService } from "./trim.ts";
+import { annotations } from "../../api/names.ts";
+import { memberAnnotations, memberFacts } from "./member-facts.ts";
+import { nodeFields } from "./node-fields.ts";
+import { relevantOfMember, trimNode, trimService } from "./trim.ts";
 
 const addresses = (count: number) => Array.from({ length: count }, (_, index) => `fd00::${index.toString(16)}`);
 
@@ -29,4 +33,40 @@ test("a Service and a Node have a few addresses, however many their authors writ
     },
   } as unknown as Node;
   expect(trimNode(node).status?.addresses?.map(({ address }) => address)).toEqual(addresses(63));
+});
+
+test("the annotations that a member's facts depend on are those that they are made of, and no other [attack-rates-1]", () => {
+  const read = new Set<string>();
+  const states = ["Done", "Working", "Degraded", ""];
+  const drains = ["", "drain-rendered-worker-2", "uncordon-rendered-worker-2"];
+  const nodeWith = (notes: Readonly<Record<string, string>>) =>
+    ({
+      apiVersion: "v1",
+      kind: "Node",
+      metadata: { name: "w1", annotations: notes },
+      spec: { unschedulable: true },
+      status: { conditions: [{ type: "Ready", status: "True" }] },
+    }) as unknown as Node;
+  for (const state of states)
+    for (const drain of drains) {
+      const notes = {
+        [annotations.state]: state,
+        [annotations.desiredDrain]: drain,
+        [annotations.currentConfig]: "rendered-worker-1",
+        [annotations.desiredConfig]: "rendered-worker-1",
+      };
+      memberFacts(
+        nodeWith(
+          new Proxy(notes, { get: (target, key: string) => (read.add(key), target[key as keyof typeof target]) }),
+        ),
+      );
+    }
+  expect([...read].sort()).toEqual([...memberAnnotations].sort());
+
+  const before = relevantOfMember(nodeWith({}));
+  const counting = nodeFields.flatMap(({ field }) => {
+    const [, key] = /^metadata\.annotations\[(.*)\]$/.exec(field) ?? [];
+    return key !== undefined && !isDeepStrictEqual(relevantOfMember(nodeWith({ [key]: "x" })), before) ? [key] : [];
+  });
+  expect(counting.sort()).toEqual([...memberAnnotations].sort());
 });

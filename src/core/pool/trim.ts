@@ -5,7 +5,7 @@ import type { MachineOSBuild } from "../../api/kinds/machine-os-build.ts";
 import type { PinnedImageSet } from "../../api/kinds/pinned-image-set.ts";
 import { annotations } from "../../api/names.ts";
 import { lastWriter } from "../config/changed-sources.ts";
-import { kubeletVerdict } from "./member-facts.ts";
+import { kubeletVerdict, memberAnnotations } from "./member-facts.ts";
 import { isMirror, mirrorAnnotation, nodeOwners } from "./mirror-pods.ts";
 import { nodeRowsOnly } from "./node-fields.ts";
 
@@ -73,6 +73,21 @@ export const relevantOfNode = ({ metadata, spec, status }: Node): readonly unkno
   spec?.taints,
   kubeletVerdict({ status: status ?? {} }),
 ];
+
+/**
+ * As {@link relevantOfNode}, for whom a node is a member of its pool and nothing else. Root on a machine writes other
+ * annotations of its Node for nothing.
+ */
+export const relevantOfMember = (node: Node): readonly unknown[] => {
+  const { annotations: notes = {}, ...metadata } = node.metadata;
+  return relevantOfNode({
+    ...node,
+    metadata: {
+      ...metadata,
+      annotations: Object.fromEntries(memberAnnotations.flatMap((key) => (key in notes ? [[key, notes[key]]] : []))),
+    },
+  } as Node);
+};
 
 /** The parts of a MachineConfigNode that decisions depend on. */
 export const relevantOfMachineConfigNode = ({ metadata, spec, status }: MachineConfigNode): readonly unknown[] => [
