@@ -178,8 +178,7 @@ function entryIn(
   declared: number,
   { records = {}, name: longName, target: longTarget }: Extended,
 ): { readonly entry: Omit<TarEntry, "sizeBytes" | "contents">; readonly sizeBytes: number } {
-  if (type === "S" || Object.keys(records).some((key) => key.startsWith("GNU.sparse.")))
-    throw broken("sparse files are not supported");
+  if (type === "S") throw broken("sparse files are not supported");
   const { path: recordedPath, linkpath, size, uid, gid } = records;
   if (both(longName, recordedPath) || both(longTarget, linkpath)) throw broken("an entry has two long names");
   const prefix = textIn(header, 257, 6) === "ustar" ? textIn(header, 345, isStar(header) ? 131 : 155) : "";
@@ -268,36 +267,53 @@ function hasChecksum(header: Uint8Array): boolean {
   return sum === numberIn(header, 148, 8);
 }
 
-/** `<length> <key>=<value>\n`, where the length counts itself. */
+/** Keywords whose values are read here, and those whose values other readers want to be some. */
+const usedKeywords: ReadonlySet<string> = new Set(["path", "linkpath", "size", "uid", "gid"]);
+const nameKeywords: ReadonlySet<string> = new Set(["path", "linkpath", "uname", "gname"]);
+const timeKeywords: ReadonlySet<string> = new Set(["mtime", "atime", "ctime"]);
+/** Seconds since the epoch that a 64-bit number can hold. */
+const recordedTime = /^[+-]?[0-9]{1,18}(\.[0-9]*)?$/;
+
+/**
+ * `<length> <key>=<value>\n`, where the length counts itself. What Go refuses of a record is refused, also where nothing is
+ * made of it (golang/go src/archive/tar/strconv.go, `parsePAXRecord` and `parsePAXTime`, master).
+ */
 function recordsIn(bytes: Uint8Array): Readonly<Record<string, string>> {
   const records: Record<string, string> = {};
   for (let at = 0; at < bytes.length;) {
     const space = bytes.indexOf(32, at);
-    const digits = space < 0 || space - at > 7 ? "" : textIn(bytes, at, space - at);
+    const digits = space < 0 || space - at > 7 ? "" : latin1(bytes.subarray(at, space));
     const length = /^[0-9]+$/.test(digits) ? Number(digits) : NaN;
     const equals = bytes.indexOf(61, space);
     if (
       !Number.isSafeInteger(length) ||
       length <= space - at ||
       at + length > bytes.length ||
-      equals < 0 ||
+      equals <= space + 1 ||
       equals >= at + length ||
       bytes[at + length - 1] !== 10
     )
       throw broken("an extended header cannot be read");
-    const key = String.fromCharCode(...bytes.subarray(space + 1, Math.min(equals, space + 129)));
+    const keyword = bytes.subarray(space + 1, equals);
+    if (keyword.includes(0)) throw broken("a keyword holds a NUL");
+    const key = latin1(keyword.subarray(0, 128));
+    const value = bytes.subarray(equals + 1, at + length - 1);
+    if (key.startsWith("GNU.sparse.")) throw broken("sparse files are not supported");
+    if (nameKeywords.has(key) && value.includes(0)) throw broken("a name holds a NUL");
+    if (timeKeywords.has(key) && value.length > 0 && !recordedTime.test(latin1(value))) throw broken("a time is none");
     // Attributes may hold any bytes, and are not used.
-    if (["path", "linkpath", "size", "uid", "gid"].includes(key)) {
-      const value = bytes.subarray(equals + 1, at + length - 1);
-      if (value.includes(0)) throw broken("a path holds a NUL");
+    if (usedKeywords.has(key)) {
+      if (value.includes(0)) throw broken("a number holds a NUL");
       // An empty value leaves what the header has (golang/go src/archive/tar/reader.go, master).
       if (value.length === 0) delete records[key];
       else records[key] = textIn(value, 0, value.length);
-    } else if (key.startsWith("GNU.sparse.")) records[key] = "";
+    }
     at += length;
   }
   return records;
 }
+
+const latin1 = (bytes: Uint8Array): string => Buffer.from(bytes).toString("latin1");
 
 export interface PlainEntry {
   /** Without a slash at its beginning. */

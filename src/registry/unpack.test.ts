@@ -266,7 +266,7 @@ describe("hostile layers", () => {
     {
       title: "a name with a NUL in an extended header",
       layers: [[{ path: "pax", type: "x", contents: "13 path=a\0b\n\n" }, file("a")]],
-      problem: "a path holds a NUL",
+      problem: "a name holds a NUL",
     },
     {
       title: "an invalid size",

@@ -258,6 +258,73 @@ function freeBlocks(fields: Readonly<Record<FieldOfHeader, string>>, body: strin
   return Buffer.concat([bytes, paddedBody(body)]);
 }
 
+/** Keywords with a meaning to some reader (POSIX.1-2024 pax, tar(5)), and any others. */
+const anyKeyword = fc.oneof(
+  fc.constantFrom(
+    ...["path", "linkpath", "size", "uid", "gid", "uname", "gname", "mtime", "atime", "ctime", "charset", "comment"],
+    ...["hdrcharset", "realtime.a", "security.b", "SCHILY.xattr.user.a", "SCHILY.dev", "LIBARCHIVE.creationtime"],
+  ),
+  fc.constantFrom("mtime", "atime", "ctime", "path", "uname"),
+  fc.constantFrom("", "\0", "a\0b", "path\0", "\0path", " path", "path ", "PATH", "\xff", "a\nb", "7 path"),
+  fc
+    .tuple(
+      fc.constantFrom("GNU.sparse."),
+      fc.constantFrom("name", "major", "minor", "offset", "numbytes", "numblocks", "map", "size", "realsize", ""),
+    )
+    .map((parts) => parts.join("")),
+  fc.string({ unit: "binary-ascii", maxLength: 8 }),
+);
+const anyValue = fc.oneof(
+  fc.constantFrom("p", "q/r", "b/", "1", "0", "3", "512", "1700000000", "1700000000.25", "-1.5", "7."),
+  fc.constantFrom("", "abc", "-", "+1", "1e9", ".5", "1.2.3", "1.x", " 1", "1 ", "0x1", "1_0", "1,2", "--1", "-0"),
+  fc.constantFrom(
+    "9".repeat(15),
+    "9".repeat(18),
+    "9".repeat(19),
+    "9".repeat(40),
+    `1.${"9".repeat(40)}`,
+    "0".repeat(30),
+  ),
+  fc.constantFrom("a\0b", "\0", "a=b", "a\nb", "\xff", "\xc3\xa9", "\n", "5 a=\n", "x".repeat(300)),
+  fc.string({ unit: "binary-ascii", maxLength: 12 }),
+  fc.double().map(String),
+);
+/** What stands where the length of a record does, which counts itself: most often the right one. */
+const anyLength = fc.oneof(
+  { weight: 12, arbitrary: fc.constant((right: number) => String(right)) },
+  {
+    weight: 1,
+    arbitrary: fc.constantFrom(
+      ...["0", "+", "-", " ", "\0", "0000000", "\t"].map((before) => (right: number) => `${before}${right}`),
+      ...["\0", "\0\0", " ", ".", "_"].map((after) => (right: number) => `${right}${after}`),
+      (right: number) => `0x${right.toString(16)}`,
+      () => "",
+    ),
+  },
+  { weight: 1, arbitrary: fc.integer({ min: -12, max: 12 }).map((by) => (right: number) => String(right + by)) },
+  { weight: 1, arbitrary: fc.string({ unit: "binary-ascii", maxLength: 4 }).map((text) => () => text) },
+);
+const anyFreeRecord = fc
+  .tuple(anyLength, anyKeyword, anyValue, fc.constantFrom(...Array<string>(12).fill("\n"), "", "\0", "\n\n"))
+  .map(([lengthOf, key, value, end]) => {
+    const rest = ` ${key}=${value}${end}`;
+    // Of all that stands there: what is before the digits, or behind them, counts as well.
+    let length = rest.length;
+    for (let turn = 0; turn < 3; turn += 1) length = lengthOf(length).length + rest.length;
+    return `${lengthOf(length)}${rest}`;
+  });
+const anyRecords = fc.oneof(
+  { weight: 8, arbitrary: fc.array(anyFreeRecord, { maxLength: 3 }).map((list) => list.join("")) },
+  { weight: 1, arbitrary: fc.string({ unit: "binary-ascii", maxLength: 24 }) },
+);
+/** An extended header of free records, and mostly what it belongs to. */
+const anyFreeExtended = fc
+  .tuple(fc.constantFrom("x", "x", "g"), anyRecords, fc.constantFrom(true, true, true, false))
+  .map(([type, text, isFollowed]): readonly Part[] => [
+    { ...header, type, name: "pax", text, size: octal(text.length) },
+    ...(isFollowed ? [{ ...header, type: "0", name: "a", text: "abc", size: octal(3) }] : []),
+  ]);
+
 const zeros = (count: number) => new Uint8Array(count * block);
 const late: Part = { ...header, type: "0", name: "late", size: octal(0), text: "" };
 /** Blocks of zeros, and whether an entry is behind them. */
@@ -392,6 +459,27 @@ describe.skipIf(program === undefined)("tar archives, as Go reads them", () => {
           expect(meaningOf(read)).toEqual(meaningToGo(entries ?? []));
         }),
         { ...sample, numRuns: numRuns * 10 },
+      );
+      expect(both).toBeGreaterThan(numRuns);
+    },
+  );
+
+  test(
+    "extended headers whose records are written freely are refused, or mean what they mean to Go [readers-tar-5]",
+    { timeout: 300_000 },
+    async () => {
+      let both = 0;
+      await fc.assert(
+        fc.asyncProperty(fc.array(anyFreeExtended, { minLength: 1, maxLength: 2 }), anyEnd, async (parts, end) => {
+          const given = Buffer.concat([...parts.flat().map(blocksOf), zeros(end.blocks)]);
+          const read = await ours(given);
+          if (read === undefined) return;
+          const { entries, error } = await go.ask("tar", given);
+          expect(error).toBeUndefined();
+          both += 1;
+          expect(meaningOf(read)).toEqual(meaningToGo(entries ?? []));
+        }),
+        { ...sample, numRuns: numRuns * 20 },
       );
       expect(both).toBeGreaterThan(numRuns);
     },
