@@ -29,12 +29,12 @@ const server = createApiServer({
 const counter = requestCounter();
 const listener = await listen({
   server: {
-    async handle(request, peer, signal) {
-      const response = await server.handle(request, peer, signal);
+    async handle(request, peer, signal, caller) {
+      const response = await server.handle(request, peer, signal, caller);
       counter.count(request, response.status);
       return response;
     },
-    callerOf: (request, peer) => server.callerOf(request, peer),
+    callerOf: (request, peer, signal) => server.callerOf(request, peer, signal),
     close: () => server.close(),
   },
   host: "127.0.0.1",

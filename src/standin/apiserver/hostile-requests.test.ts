@@ -1186,6 +1186,83 @@ test("who has too many requests that wait is told to come later [apiserver-hosti
   server.close();
 });
 
+describe("a request with a token that is none", () => {
+  /** A server that notes whose turns are taken, and which texts are verified. */
+  function startNoting(begin: () => "begun" | "tooMany" = () => "begun") {
+    const turns: string[] = [];
+    const verified: string[] = [];
+    const keys = sharedSecretKeys(new Uint8Array(32));
+    const server = start({
+      tokenKeys: {
+        ...keys,
+        verify(data, signature) {
+          // Each in a turn of whoever is known to have sent it: nobody.
+          verified.push(turns.at(-1) ?? "before any turn");
+          return keys.verify(data, signature);
+        },
+      },
+      turns: {
+        begin({ of: share }) {
+          turns.push(share);
+          return Promise.resolve(share === "system:anonymous" ? begin() : "begun");
+        },
+        goOn: () => Promise.resolve(),
+      },
+    });
+    const ask = async (authorization: string, path = "/version") => {
+      const request = { method: "GET", target: path, headers: { authorization } };
+      const signal = new AbortController().signal;
+      const caller = await server.callerOf(request, {}, signal);
+      return (await server.handle(request, {}, signal, caller)).status;
+    };
+    return { server, turns, verified, ask };
+  }
+  const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url");
+  const forged = (body: string) => `Bearer ${part({ alg: "HS256" })}.${body}.${"A".repeat(43)}`;
+
+  test("takes a turn of strangers before it is verified, once, and never again [apiserver-hostile-70]", async () => {
+    const { server, turns, verified, ask } = startNoting();
+    turns.length = 0;
+    expect(await ask(forged(part({ n: 1 })))).toBe(401);
+    expect([turns, verified]).toEqual([["system:anonymous"], ["system:anonymous"]]);
+    // The same one, which is remembered, one that no header needs, and what is no token at all.
+    for (const header of [forged(part({ n: 1 })), forged("A".repeat(4096)), "Basic YTpi"])
+      expect(await ask(header)).toBe(401);
+    expect([turns.length, verified.length]).toEqual([4, 1]);
+
+    // The request of who handles none before has its caller looked for in the same way.
+    const headers = { authorization: forged(part({ n: 2 })) };
+    const signal = new AbortController().signal;
+    expect((await server.handle({ method: "GET", target: "/version", headers }, {}, signal)).status).toBe(401);
+    expect([turns.length, verified.length]).toEqual([5, 2]);
+    server.close();
+  });
+
+  test("waits with strangers, and keeps no place from who has one [apiserver-hostile-71]", async () => {
+    let outcome: "begun" | "tooMany" = "begun";
+    const { server, turns, verified, ask } = startNoting(() => outcome);
+    const issued = await send(adminOf(server), "POST", "/api/v1/namespaces/default/serviceaccounts/default/token", {
+      apiVersion: "authentication.k8s.io/v1",
+      kind: "TokenRequest",
+      spec: {},
+    });
+    const { token } = (JSON.parse(issued.text) as { status: { token: string } }).status;
+    turns.length = 0;
+    expect(await ask(`Bearer ${token}`)).toBe(200);
+    expect(turns).toEqual(["system:anonymous", "system:serviceaccount:default"]);
+    expect(verified).toEqual(["system:anonymous"]);
+
+    outcome = "tooMany";
+    turns.length = 0;
+    expect(await ask(forged(part({})))).toBe(429);
+    expect(await ask("Basic YTpi")).toBe(429);
+    expect(await ask(`Bearer ${token}`)).toBe(200);
+    expect(turns).toEqual(["system:anonymous", "system:anonymous", "system:serviceaccount:default"]);
+    expect(verified).toHaveLength(1);
+    server.close();
+  });
+});
+
 test("of many long lists beside each other only one of a user is half made, and none of who went away [apiserver-hostile-48]", async () => {
   const turns = new Turns(eventLoop(() => performance.now()));
   const halfMade = new Set<AbortSignal>();

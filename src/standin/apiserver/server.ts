@@ -11,6 +11,7 @@ import {
   authenticate,
   type AuthenticationOptions,
   impersonated,
+  bringsUnverified,
   type Peer,
 } from "./access/authentication.ts";
 import { accessDenied, authorizer, impersonationChecks } from "./access/authorization.ts";
@@ -82,14 +83,26 @@ export interface ApiServerOptions {
   readonly readYaml?: ReadYaml;
 }
 
+/** Who sends a request. */
+export interface Caller {
+  /** Or why there is none. */
+  readonly user: UserInfo | Refusal;
+  /** The user's share; `undefined` for strangers: what they send is not worth much memory. */
+  readonly share: Share | undefined;
+}
+
 export interface ApiServer {
-  /** Answers one request of `peer`. Refusals are responses; rejects only when `signal` aborts. */
-  handle(request: HttpRequest, peer: Peer, signal: AbortSignal): Promise<HttpResponse>;
   /**
-   * The share of the user whom the headers of a request, or its connection, name: what strangers send is not worth much
-   * memory.
+   * Answers one request of `peer`. Refusals are responses; rejects only when `signal` aborts.
+   *
+   * @param caller as {@link callerOf} has named it; absent: it is looked for.
    */
-  callerOf(request: Pick<HttpRequest, "headers">, peer: Peer): Share | undefined;
+  handle(request: HttpRequest, peer: Peer, signal: AbortSignal, caller?: Caller): Promise<HttpResponse>;
+  /**
+   * The user whom the headers of a request, or its connection, name. A token that is to be verified, and a caller who is
+   * refused, take a turn of strangers. Rejects only when `signal` aborts.
+   */
+  callerOf(request: Pick<HttpRequest, "headers">, peer: Peer, signal: AbortSignal): Promise<Caller>;
   /** {@link handle} for callers who are known from the start: the transport of components in the same process. */
   as(user: UserInfo): HttpHandler;
   /** Ends all watches, and the server's own work. The store stays open: it belongs to the caller. */
@@ -165,6 +178,14 @@ interface SharedLoop {
   readonly closing: AbortController;
 }
 
+/** The connection that a request came on, and its caller if it is known already. */
+interface Sender {
+  readonly peer: Peer;
+  readonly caller: Caller | undefined;
+}
+
+const tooManyOfYours = () => tooManyRequests("too many requests of yours wait already, please try again later", 1);
+
 class EmbeddedServer implements ApiServer {
   readonly #parts: ServerParts;
   readonly #resources: ResourceRequests;
@@ -178,23 +199,23 @@ class EmbeddedServer implements ApiServer {
     this.#documents = documents;
   }
 
-  async handle(request: HttpRequest, peer: Peer, signal: AbortSignal): Promise<HttpResponse> {
-    if (request.method !== "HEAD") return this.#answer(request, peer, signal);
+  async handle(request: HttpRequest, peer: Peer, signal: AbortSignal, caller?: Caller): Promise<HttpResponse> {
+    if (request.method !== "HEAD") return this.#answer(request, { peer, caller }, signal);
     // Nobody reads the body: a watch or a log that is still to come ends here.
     const head = linkedSignal(signal);
     try {
-      return { ...(await this.#answer(request, peer, head.signal)), body: "" };
+      return { ...(await this.#answer(request, { peer, caller }, head.signal)), body: "" };
     } finally {
       head.abort(new Error("only the head was asked for"));
       head.release();
     }
   }
 
-  async #answer(request: HttpRequest, peer: Peer, signal: AbortSignal): Promise<HttpResponse> {
+  async #answer(request: HttpRequest, from: Sender, signal: AbortSignal): Promise<HttpResponse> {
     const exchange = { user: anonymous, signal, warnings: [] as string[], turn: () => Promise.resolve() };
     let response: HttpResponse;
     try {
-      const outcome = await this.#respond(request, peer, exchange);
+      const outcome = await this.#respond(request, from, exchange);
       response = outcome instanceof Refusal ? outcome.response() : outcome;
     } catch (error) {
       if (signal.aborted) throw error;
@@ -213,9 +234,15 @@ class EmbeddedServer implements ApiServer {
     return response;
   }
 
-  callerOf(request: Pick<HttpRequest, "headers">, peer: Peer): Share | undefined {
-    const user = authenticate(request, peer, this.#parts.authentication);
-    return user instanceof Refusal || user.name === anonymous.name ? undefined : shareOf(user);
+  async callerOf(request: Pick<HttpRequest, "headers">, peer: Peer, signal: AbortSignal): Promise<Caller> {
+    const { authentication } = this.#parts;
+    const begin = () => this.#loop.turns.begin(shareOf(anonymous), signal);
+    const isVerifiedInTurn = bringsUnverified(request, peer, authentication);
+    if (isVerifiedInTurn && (await begin()) === "tooMany") return { user: tooManyOfYours(), share: undefined };
+    const user = authenticate(request, peer, authentication);
+    if (!(user instanceof Refusal)) return { user, share: user.name === anonymous.name ? undefined : shareOf(user) };
+    if (!isVerifiedInTurn && (await begin()) === "tooMany") return { user: tooManyOfYours(), share: undefined };
+    return { user, share: undefined };
   }
 
   as(user: UserInfo): HttpHandler {
@@ -229,17 +256,16 @@ class EmbeddedServer implements ApiServer {
 
   async #respond(
     request: HttpRequest,
-    peer: Peer,
+    { peer, caller }: Sender,
     exchange: { user: UserInfo; signal: AbortSignal; warnings: string[]; turn: () => Promise<void> },
   ): Promise<HttpResponse | Refusal> {
     const { access, engine } = this.#parts;
-    const user = authenticate(request, peer, this.#parts.authentication);
+    const { user } = caller ?? (await this.callerOf(request, peer, exchange.signal));
     if (user instanceof Refusal) return user;
     exchange.user = user;
     const share = shareOf(user);
     exchange.turn = () => this.#loop.turns.goOn(share, exchange.signal);
-    if ((await this.#loop.turns.begin(share, exchange.signal)) === "tooMany")
-      return tooManyRequests("too many requests of yours wait already, please try again later", 1);
+    if ((await this.#loop.turns.begin(share, exchange.signal)) === "tooMany") return tooManyOfYours();
     const other = impersonated(request);
     if (other === undefined && Object.keys(request.headers).some((header) => header.startsWith("impersonate-")))
       return unforeseen("requested an impersonation without naming a user");

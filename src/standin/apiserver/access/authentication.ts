@@ -31,6 +31,33 @@ export interface AuthenticationOptions {
   readonly anonymous: "allowed" | "refused";
 }
 
+/**
+ * Characters of a token in a header. Those that this server issues for itself have two thousand at most, the names of an
+ * account, a pod and a node included; one for many other audiences, which may be longer, can be reviewed.
+ */
+const longestToken = 4_096;
+
+/** The token by which a request names its user; `undefined`: its connection does, or nothing. */
+function tokenIn(request: Pick<HttpRequest, "headers">, peer: Peer): string | undefined {
+  if (peer.user !== undefined || hasIdentity(peer.certificate)) return undefined;
+  return /^bearer\s+(\S+)\s*$/i.exec(request.headers["authorization"] ?? "")?.[1];
+}
+
+/** Whether a request brings a token whose signature was not found good before: to verify one takes long. */
+export function bringsUnverified(
+  request: Pick<HttpRequest, "headers">,
+  peer: Peer,
+  { tokens, staticTokens }: Pick<AuthenticationOptions, "tokens" | "staticTokens">,
+): boolean {
+  const token = tokenIn(request, peer);
+  if (token === undefined || token.length > longestToken || Object.hasOwn(staticTokens, token)) return false;
+  return tokens?.isVerified(token) === false;
+}
+
+type Certificate = Exclude<Peer["certificate"], undefined | "untrusted">;
+const hasIdentity = (certificate: Peer["certificate"]): certificate is Certificate =>
+  certificate !== undefined && certificate !== "untrusted" && certificate.commonName !== "";
+
 /** Authenticates the caller: by certificate, then by bearer token, else as anonymous. */
 export function authenticate(
   request: Pick<HttpRequest, "headers">,
@@ -38,7 +65,7 @@ export function authenticate(
   options: AuthenticationOptions,
 ): UserInfo | Refusal {
   if (peer.user !== undefined) return withGroup(peer.user);
-  if (peer.certificate !== undefined && peer.certificate !== "untrusted" && peer.certificate.commonName !== "") {
+  if (hasIdentity(peer.certificate)) {
     const { commonName, organizations, sha256 } = peer.certificate;
     // `k8s.io/apiserver pkg/authentication/request/x509/x509.go (master)` CommonNameUserConversion
     const extra =
@@ -46,8 +73,9 @@ export function authenticate(
     return withGroup({ name: commonName, groups: organizations, ...extra });
   }
   const header = request.headers["authorization"] ?? "";
-  const token = /^bearer\s+(\S+)\s*$/i.exec(header)?.[1];
-  if (token !== undefined) return userOfToken(token, [], options)?.user ?? unauthorized();
+  const token = tokenIn(request, peer);
+  if (token !== undefined)
+    return (token.length > longestToken ? undefined : userOfToken(token, [], options)?.user) ?? unauthorized();
   if (header !== "" || peer.certificate === "untrusted" || options.anonymous === "refused") return unauthorized();
   return anonymous;
 }

@@ -58,6 +58,8 @@ export type TokenCheck =
 export interface TokenIssuer {
   readonly audiences: readonly string[];
   issue(request: TokenRequestOptions): { readonly token: string; readonly expiresAtMs: number };
+  /** Whether {@link check} found its signature good before, and need not verify it. */
+  isVerified(token: string): boolean;
   /** `audiences`: the token must be for one of them; empty means the server's own. */
   check(token: string, audiences: readonly string[]): TokenCheck;
 }
@@ -66,13 +68,30 @@ export function tokenIssuer({ keys, issuer, audiences: own, live, clock, random 
   const bytes = (text: string) => new TextEncoder().encode(text);
   // The signature of a token does not change; most requests bring the same few tokens.
   const checked = new Map<string, Readonly<Record<string, unknown>>>();
-  const checkedLimit = 2_000;
+  /** Why tokens are none of this server, by their digests: whoever sends one mostly sends it again. */
+  const refused = new Map<string, string>();
+  const rememberedLimit = 2_000;
   /** No header holds a longer token; one with many audiences, which is reviewed, may have millions of characters. */
   const keptCharacters = 16 * 1024;
+
+  const remember = <T>(map: Map<string, T>, key: string, value: T): T => {
+    if (map.size >= rememberedLimit) map.clear();
+    map.set(key, value);
+    return value;
+  };
 
   function claimsOf(token: string): Readonly<Record<string, unknown>> | string {
     const known = checked.get(token);
     if (known !== undefined) return known;
+    if (token.length > keptCharacters) return verifiedClaims(token);
+    const digest = encodeBase64Url(sha256(bytes(token)));
+    const why = refused.get(digest);
+    if (why !== undefined) return why;
+    const claims = verifiedClaims(token);
+    return typeof claims === "string" ? remember(refused, digest, claims) : remember(checked, token, claims);
+  }
+
+  function verifiedClaims(token: string): Readonly<Record<string, unknown>> | string {
     const [head = "", body = "", signature = "", ...more] = token.split(".");
     const signed = decodeBase64UrlBytes(signature);
     if (more.length > 0 || signed === undefined || head === "" || body === "") return "not a token of this server";
@@ -80,11 +99,7 @@ export function tokenIssuer({ keys, issuer, audiences: own, live, clock, random 
     if (header?.["alg"] !== keys.algorithm) return "signed with another algorithm";
     if (!keys.verify(bytes(`${head}.${body}`), signed)) return "signature does not match";
     const claims = json(body);
-    if (claims === undefined || claims["iss"] !== issuer) return "issued by another server";
-    if (token.length > keptCharacters) return claims;
-    if (checked.size >= checkedLimit) checked.clear();
-    checked.set(token, claims);
-    return claims;
+    return claims === undefined || claims["iss"] !== issuer ? "issued by another server" : claims;
   }
 
   function find(
@@ -128,6 +143,7 @@ export function tokenIssuer({ keys, issuer, audiences: own, live, clock, random 
       const text = `${encodeBase64Url(JSON.stringify({ alg: keys.algorithm, kid: keys.keyId }))}.${encodeBase64Url(JSON.stringify(claims))}`;
       return { token: `${text}.${encodeBase64Url(keys.sign(bytes(text)))}`, expiresAtMs: claims.exp * 1_000 };
     },
+    isVerified: (token) => checked.has(token),
     check(token, wanted) {
       const refuse = (reason: string): TokenCheck => ({ verdict: "invalid", reason });
       const claims = claimsOf(token);

@@ -209,14 +209,14 @@ async function serve(
   try {
     const head = headOf(incoming);
     const peer = peerOf(incoming, clock.now());
-    const caller = server.callerOf(head, peer);
-    if (caller !== undefined) connections.isOf(caller, incoming.socket);
-    const share = bufferShare(buffered, caller);
+    const caller = await server.callerOf(head, peer, controller.signal);
+    if (caller.share !== undefined) connections.isOf(caller.share, incoming.socket);
+    const share = bufferShare(buffered, caller.share);
     giveBack = share.giveBack;
     const request = await readRequest(incoming, head, share.take);
     const response =
-      request instanceof Refusal ? request.response() : await server.handle(request, peer, controller.signal);
-    await send(incoming, outgoing, response, { unsent, caller: caller ?? stranger });
+      request instanceof Refusal ? request.response() : await server.handle(request, peer, controller.signal, caller);
+    await send(incoming, outgoing, response, { unsent, caller: caller.share ?? stranger });
   } catch {
     // The handler rejects only when the caller has disconnected; any other failure has already become a response.
     outgoing.destroy();

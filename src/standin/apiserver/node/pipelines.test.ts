@@ -36,7 +36,7 @@ async function start() {
           inProgress -= 1;
         }
       },
-      callerOf: () => undefined,
+      callerOf: () => Promise.resolve({ user: { name: "x", groups: [] }, share: undefined }),
       close: () => {},
     },
     host: "127.0.0.1",

@@ -30,10 +30,10 @@ async function start(
   const listener = await listen({
     server: {
       handle: async ({ target }, _peer, signal) => ({ status: 200, headers: {}, body: await answer(target, signal) }),
-      callerOf: ({ headers: { authorization: of = "" } }) => ({
-        of,
-        part: of.startsWith("node") ? "nodes" : of === "admin" ? "cluster" : "others",
-      }),
+      callerOf: ({ headers: { authorization: of = "" } }) => {
+        const part = of.startsWith("node") ? "nodes" : of === "admin" ? "cluster" : "others";
+        return Promise.resolve({ user: { name: of, groups: [] }, share: { of, part } });
+      },
       close: () => {},
     },
     host: "127.0.0.1",
