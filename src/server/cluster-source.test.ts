@@ -55,8 +55,8 @@ async function leavingPool(harness: ServerHarness): Promise<void> {
   await kube.delete(MachineOSConfig, { name: "worker" });
 }
 
-/** The image of the pool `worker` that machines which join get, as soon as there is an answer. */
-async function servedImage({ kube }: ServerHarness): Promise<string | undefined> {
+/** A source that reads the harness's cluster until the test is over. */
+function startSource({ kube }: ServerHarness): ClusterSource {
   const stopping = new AbortController();
   onTestFinished(() => stopping.abort(new Error("the test is over")));
   const source = new ClusterSource({
@@ -69,6 +69,12 @@ async function servedImage({ kube }: ServerHarness): Promise<string | undefined>
     signal: stopping.signal,
   });
   source.run().catch(() => undefined);
+  return source;
+}
+
+/** The image of the pool `worker` that machines which join get, as soon as there is an answer. */
+async function servedImage(harness: ServerHarness): Promise<string | undefined> {
+  const source = startSource(harness);
   return new Promise((resolve) =>
     source.onChange(() => {
       const answer = source.pool("worker");
@@ -89,4 +95,26 @@ test.for([
     { owner: "people" },
   );
   expect(await servedImage(harness)).toBe(expected);
+});
+
+test("the names of pools are sorted once for each change of pools, not for each request [config-server-pools-1]", async () => {
+  const harness = await ServerHarness.make();
+  const source = startSource(harness);
+  const changed = () => new Promise<void>((resolve) => void source.onChange(resolve));
+  while (source.missing().length > 0) await changed();
+  const names = source.pools();
+  expect(names).toContain("worker");
+  expect(source.pools()).toBe(names);
+
+  const made = changed();
+  await harness.kube.create(MachineConfigPool, {
+    apiVersion: MachineConfigPool.apiVersion,
+    kind: MachineConfigPool.kind,
+    metadata: { name: "a-first" },
+    spec: { machineConfigSelector: { matchLabels: { a: "b" } }, nodeSelector: { matchLabels: { a: "b" } } },
+  });
+  await made;
+  while (!source.pools().includes("a-first")) await changed();
+  expect(source.pools()).toEqual([...names, "a-first"].sort());
+  expect(source.pools()).toBe(source.pools());
 });

@@ -72,6 +72,8 @@ export class ClusterSource implements ConfigSource, TokenStore, PlaceStore, Mach
   readonly #served = new Map<string, Serve>();
   readonly #open = new Set<string>();
   readonly #snapshots = new Map<string, PoolSnapshot>();
+  /** Names of all pools, in order: each request needs them, also of those who show no credential. */
+  #poolNames: readonly string[] | undefined;
   #lookUps = { second: 0, count: 0 };
 
   constructor(options: ClusterSourceOptions) {
@@ -81,6 +83,7 @@ export class ClusterSource implements ConfigSource, TokenStore, PlaceStore, Mach
       new WatchCache<T>({ kube, clock, random, log, ...more });
     const named = (name: string) => ({ fieldSelector: `metadata.name=${name}` });
     this.#pools = cache({ resource: MachineConfigPool });
+    this.#pools.onChange(() => (this.#poolNames = undefined));
     this.#settings = cache({ resource: ControllerConfig, selection: named(objects.controllerConfig) });
     this.#osConfigs = cache({ resource: MachineOSConfig });
     this.#builds = cache({ resource: MachineOSBuild, indexes: { config: ({ spec }) => [spec.machineOSConfig.name] } });
@@ -131,10 +134,11 @@ export class ClusterSource implements ConfigSource, TokenStore, PlaceStore, Mach
   }
 
   pools(): readonly string[] {
-    return this.#pools
+    this.#poolNames ??= this.#pools
       .list()
       .map(({ metadata }) => metadata.name)
       .sort();
+    return this.#poolNames;
   }
 
   pool(name: string): PoolLookup {

@@ -140,7 +140,7 @@ function lineOf(decision: BuildDecision): string {
     case "forget":
       return `forget ${decision.image}`;
     case "recall":
-      return `recall ${decision.image}`;
+      return `recall ${decision.image}${decision.isPreBuilt ? ", which was pre-built" : ""}`;
     case "reuse":
       return `reuse ${decision.plan.from.metadata.name}`;
     case "attach":
@@ -346,6 +346,11 @@ describe("an image without a build", () => {
       title: "is recalled after its build was deleted",
       given: { current: first, published: image, images: { [image]: there } },
       line: `recall ${image}`,
+    },
+    {
+      title: "stays one of the installation, though its adoption names no image any more",
+      given: { current: first, published: image, images: { [image]: there }, seeded: "True" },
+      line: `recall ${image}, which was pre-built`,
     },
     {
       title: "waits for the registry after its build was deleted",

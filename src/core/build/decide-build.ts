@@ -311,7 +311,7 @@ function decideRecall({ config, facts, images }: BuildView): StartDecision | und
         do: "recall",
         image,
         because: "its image is rolled out",
-        isPreBuilt: seededOf(config)?.message === image,
+        isPreBuilt: isSeededWith(image, config),
       };
     case "absent":
       return undefined;
@@ -323,6 +323,15 @@ function decideRecall({ config, facts, images }: BuildView): StartDecision | und
 
 const seededOf = ({ status }: Pick<MachineOSConfig, "status">) =>
   conditionOf(status?.conditions, machineOSConfigConditions.seeded);
+
+/**
+ * Whether an image is the one that was adopted from the installation. An earlier version could close the adoption twice and lose
+ * the image's name: then no image counts as one that a build made.
+ */
+function isSeededWith(image: string, config: Pick<MachineOSConfig, "status">): boolean {
+  const seeded = seededOf(config);
+  return seeded?.message === image || (seeded?.status === "True" && seeded.message === "");
+}
 
 /** Decides about an image from the installation that an annotation asks to adopt, once. */
 function decideSeed({ config, facts, images }: BuildView): BuildQuestion | BuildOpening | BuildWait | undefined {
