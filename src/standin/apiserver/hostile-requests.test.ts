@@ -2,6 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test, vi } from "vitest";
+import { countWork } from "../../../test/support/count-work.ts";
 import { collectGarbage } from "../../../test/support/collect-garbage.ts";
 import { signingRequest } from "../../../test/support/test-pki.ts";
 import type { Clock } from "../../ports/clock.ts";
@@ -1183,6 +1184,35 @@ test("who has too many requests that wait is told to come later [apiserver-hosti
     expect.objectContaining({ kind: "Status", reason: "TooManyRequests", code: 429 }),
   ]);
   expect((await send(adminOf(server), "GET", maps)).status).toBe(200);
+  server.close();
+});
+
+test("budgets are read by who writes them, and not by the next eviction [apiserver-hostile-72]", async () => {
+  const server = start();
+  const admin = adminOf(server);
+  const matchExpressions = many(500, (index) => ({ key: `k${index}`, operator: "NotIn", values: ["a", "b", "c"] }));
+  for (const name of many(20, (index) => `b${index}`)) {
+    const selector = { matchLabels: { app: "other" }, matchExpressions };
+    const budget = { apiVersion: "policy/v1", kind: "PodDisruptionBudget", metadata: { name }, spec: { selector } };
+    expect((await send(admin, "POST", "/apis/policy/v1/namespaces/default/poddisruptionbudgets", budget)).status).toBe(
+      201,
+    );
+  }
+  const pods = "/api/v1/namespaces/default/pods";
+  const evict = async (name: string) => {
+    const made = await send(admin, "POST", pods, {
+      metadata: { name },
+      spec: { containers: [{ name: "c", image: "i" }] },
+    });
+    expect(made.status).toBe(201);
+    await send(admin, "PATCH", `${pods}/${name}/status`, { status: { phase: "Running" } }, merge);
+    const eviction = { apiVersion: "policy/v1", kind: "Eviction", metadata: { name } };
+    return countWork(async () => {
+      expect((await send(admin, "POST", `${pods}/${name}/eviction`, eviction)).status).toBe(201);
+    });
+  };
+  const first = await evict("one");
+  expect(first).toBeLessThan(2 * (await evict("two")));
   server.close();
 });
 

@@ -34,7 +34,7 @@ import { expireEvents } from "./requests/event-expiry.ts";
 import { defaultHistory, type HistoryLimits, liveObjects } from "./storage/live-objects.ts";
 import { defaultRoom, type RoomLimits } from "./storage/room.ts";
 import { nodeAuthorizer } from "./access/node-authorizer.ts";
-import { type LogSource } from "./requests/pods.ts";
+import { type LogSource, readWrittenBudgets } from "./requests/pods.ts";
 import { rbacIndex } from "./access/rbac-index.ts";
 import { representation } from "./http/representation.ts";
 import { readAhead, type ReadYaml, readYaml } from "./http/request-body.ts";
@@ -166,6 +166,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
   writeFirstObjects(engine, options.bootstrap ?? {});
   custom.start(engine);
   expireEvents({ live, clock, log, own });
+  readWrittenBudgets(live);
   const parts = { engine, access, rbac, authentication, tokens, logs: options.logs };
   return new EmbeddedServer(parts, documents, { turns, read, closing });
 }

@@ -1,6 +1,6 @@
 import type { HttpRequest, HttpResponse } from "../../../ports/http.ts";
 import { deleteObject } from "./deletes.ts";
-import type { LiveObject } from "../storage/live-objects.ts";
+import type { LiveObject, LiveObjects } from "../storage/live-objects.ts";
 import { bodyObject } from "../http/request-body.ts";
 import { isTrue } from "../http/request-target.ts";
 import type { KubeObject, Share } from "../schema/contract.ts";
@@ -110,8 +110,17 @@ export async function evictPod(context: WriteContext, request: HttpRequest): Pro
 
 type Matches = (labels: Readonly<Record<string, string>>) => boolean;
 
+const budgets = "poddisruptionbudgets.policy";
+
 /** Selectors of budgets, each read once: whoever fills a namespace with budgets does not make each eviction read them all. */
 const selectors = new WeakMap<LiveObject, Matches | undefined>();
+
+/** Reads each budget as it is written, in a turn of who writes it, and not of who evicts a pod. */
+export function readWrittenBudgets(live: LiveObjects): void {
+  live.subscribe({ resource: budgets }, ({ type, live: budget }) => {
+    if (type !== "DELETED") selectorOf(budget);
+  });
+}
 
 function selectorOf(budget: LiveObject): Matches | undefined {
   if (selectors.has(budget)) return selectors.get(budget);
@@ -137,7 +146,7 @@ function takeBudget(
   )
     return "free";
   const covering = engine.live
-    .list("poddisruptionbudgets.policy", target.namespace)
+    .list(budgets, target.namespace)
     .filter((budget) => selectorOf(budget)?.(pod.metadata.labels ?? {}) === true);
   const [budget] = covering;
   if (budget === undefined) return "free";
