@@ -8,7 +8,7 @@ import { decideSlots, pinsAtOnce } from "../core/pool/pin-slots.ts";
 import { poolsOfSet } from "../core/pool/pinned-sets.ts";
 import { relevantOfNode, trimNode, trimPinnedImageSet } from "../core/pool/trim.ts";
 import { equalValues } from "../ignition/canonical.ts";
-import { type Context, type Controller, watching } from "../kube/controller.ts";
+import { type Context, type Controller, machineCoalesceMs, watching } from "../kube/controller.ts";
 import { type KubeError, isConflict, isNotFound } from "../kube/kube-error.ts";
 import { type Outcome, done } from "../kube/outcome.ts";
 import { eachAtOnce } from "../ports/each-at-once.ts";
@@ -48,6 +48,7 @@ export function pinnedImageSlotsController(): Controller {
       watching({
         resource: kubernetes.Node,
         keep: trimNode,
+        coalesceMs: machineCoalesceMs,
         concerns: ({ before, after }) =>
           before !== undefined && after !== undefined && equalValues(relevantOfNode(before), relevantOfNode(after))
             ? []

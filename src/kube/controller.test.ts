@@ -6,7 +6,7 @@ import { silentLogger } from "../ports/logger.ts";
 import { memoryJournal } from "../ports/journal.ts";
 import { Kernel } from "../../test/simulation/kernel.ts";
 import { inProcessCluster } from "../../test/simulation/in-process-cluster.ts";
-import { type Controller, runControllers, watching } from "./controller.ts";
+import { type Controller, machineCoalesceMs, runControllers, watching } from "./controller.ts";
 import { withOverallDegraded } from "../core/pool/pool-status.ts";
 import { createEventRecorder } from "./event-recorder.ts";
 import { KubeError } from "./kube-error.ts";
@@ -141,6 +141,68 @@ test("two watches of one kind with other selections are two caches, slim where a
   await kernel.run({ until: () => seen.some((words) => words.length === 3), maxMs: 100_000 });
   stopping.abort(new Error("the test is over"));
   expect(seen.at(-1)).toEqual(["red:", "blue:blue", "0"]);
+});
+
+test("changes of what machines write cause one run in a time, and others run at once [attack-rates-4]", async () => {
+  const kernel = new Kernel(12);
+  const runs: number[] = [];
+  const stopping = new AbortController();
+  const one = () => ["all"];
+  const controller: Controller = {
+    name: "test",
+    watches: [
+      watching({ resource: kubernetes.ConfigMap, coalesceMs: machineCoalesceMs, concerns: one }),
+      watching({ resource: MachineConfigPool, concerns: one }),
+    ],
+    owns: [],
+    reconcile: () => {
+      runs.push(kernel.now);
+      return Promise.resolve(done());
+    },
+  };
+  const { kube } = await kernel.complete(inProcessCluster(kernel), 60_000);
+  const ports = { clock: kernel.clock, random: kernel.random, log: silentLogger, journal: memoryJournal() };
+  void runControllers(
+    [controller],
+    { ...ports, kube, events: createEventRecorder({ ...ports, kube, component: "test" }) },
+    stopping.signal,
+  );
+  const pass = (ms: number) => kernel.complete(kernel.clock.sleep(ms), 2 * ms);
+  const put = (value: number) =>
+    kernel.complete(
+      kube.apply(
+        kubernetes.ConfigMap,
+        { metadata: { name: "m", namespace: "default" }, data: { value: String(value) } },
+        { owner: "test" },
+      ),
+      60_000,
+    );
+  await pass(10_000);
+  runs.length = 0;
+  for (let value = 0; value < 40; value += 1) {
+    await put(value);
+    await pass(250);
+  }
+  expect(runs.length).toBeGreaterThan(5);
+  expect(runs.length).toBeLessThanOrEqual(11);
+  const last = kernel.now;
+  await put(40);
+  await pass(1100);
+  expect(runs.at(-1)).toBeGreaterThan(last);
+
+  const began = kernel.now;
+  await kernel.complete(
+    kube.create(MachineConfigPool, {
+      apiVersion: MachineConfigPool.apiVersion,
+      kind: "MachineConfigPool",
+      metadata: { name: "worker" },
+      spec: {},
+    } as MachineConfigPool),
+    60_000,
+  );
+  await pass(400);
+  expect(runs.at(-1)).toBeGreaterThan(began);
+  stopping.abort(new Error("the test is over"));
 });
 
 test("no pass runs before every watched kind has been read once", async () => {

@@ -20,6 +20,8 @@ export interface Watch<T extends KubeObject = KubeObject> {
   readonly selection?: Selection;
   /** The keys of the reconciled kind that a change affects; absent: the changed object's own key. */
   readonly concerns?: (change: ObjectChange<T>, caches: Caches) => readonly string[];
+  /** Changes within this time cause one run; absent: as in {@link RunOptions}. See {@link machineCoalesceMs}. */
+  readonly coalesceMs?: number;
   readonly indexes?: Readonly<Record<string, (object: T) => readonly string[]>>;
   /** What the cache stores of each object. Watches that share a cache must name the same function, or none. */
   readonly keep?: (object: T) => T;
@@ -31,6 +33,12 @@ export interface Watch<T extends KubeObject = KubeObject> {
    */
   readonly mayBeForbidden?: boolean;
 }
+
+/**
+ * For watches of what machines write, where one run is about all of them: root on a machine changes its objects as often as
+ * the API server takes it.
+ */
+export const machineCoalesceMs = 1_000;
 
 /** Types a watch, so that `concerns` knows its objects; a list of watches erases the type again. */
 export function watching<T extends KubeObject>(watch: Watch<T>): Watch {
@@ -175,7 +183,8 @@ export async function runControllers(
     });
     for (const watch of controller.watches) {
       caches.of(watch.resource, watch.selection).onChange((change) => {
-        for (const key of watch.concerns === undefined ? [change.key] : watch.concerns(change, caches)) queue.add(key);
+        for (const key of watch.concerns === undefined ? [change.key] : watch.concerns(change, caches))
+          queue.add(key, watch.coalesceMs);
       });
     }
     const report = createReport({ ...options, log: controllerLog });

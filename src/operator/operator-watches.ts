@@ -10,7 +10,7 @@ import { buildSettings } from "../core/build/build-settings.ts";
 import { poolStatusInputs } from "../core/pool/pool-status.ts";
 import { relevantOfMember, trimBuild, trimNode } from "../core/pool/trim.ts";
 import { equalValues } from "../ignition/canonical.ts";
-import { watching } from "../kube/controller.ts";
+import { machineCoalesceMs, watching } from "../kube/controller.ts";
 import { watchMachineConfigNodes } from "../kube/watch-members.ts";
 import { machineApi, ours, ownNamespaceObject, sourceWatches } from "./cluster-sources.ts";
 import type { OperatorWatch } from "./operator-task.ts";
@@ -83,6 +83,7 @@ export const watchMachines: OperatorWatch = (memory) => [
   watching({
     resource: kubernetes.Node,
     keep: trimNode,
+    coalesceMs: machineCoalesceMs,
     concerns: ({ key, before, after }) => {
       const isSame =
         before !== undefined &&

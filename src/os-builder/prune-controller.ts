@@ -11,7 +11,7 @@ import { hostOfPullspec } from "../core/images/image-reference.ts";
 import { pullspecsIn } from "../core/images/pullspecs-in.ts";
 import { emptyNodeConfig } from "../core/config/node-config.ts";
 import { trimNode } from "../core/pool/trim.ts";
-import { type Context, type Controller, type Watch, watching } from "../kube/controller.ts";
+import { type Context, type Controller, type Watch, machineCoalesceMs, watching } from "../kube/controller.ts";
 import { isConflict, isNotFound } from "../kube/kube-error.ts";
 import { type Outcome, done } from "../kube/outcome.ts";
 import { eachAtOnce } from "../ports/each-at-once.ts";
@@ -58,11 +58,13 @@ const pruneWatches: readonly [Watch, ...Watch[]] = [
     .map((watch) => ({ ...watch, concerns: () => [] })),
   watching({
     resource: MachineConfigNode,
+    coalesceMs: machineCoalesceMs,
     concerns: ({ before, after }) => (imagesIn(before) === imagesIn(after) ? [] : [everything]),
   }),
   watching({
     resource: kubernetes.Node,
     keep: trimNode,
+    coalesceMs: machineCoalesceMs,
     concerns: ({ before, after }) => (imagesIn(before) === imagesIn(after) ? [] : [everything]),
   }),
 ];
