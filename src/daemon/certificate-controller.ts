@@ -1,7 +1,6 @@
 import { ControllerConfig } from "../api/kinds/controller-config.ts";
 import { McoError } from "../api/errors.ts";
 import { kubernetes } from "../api/foreign/kubernetes.ts";
-import type { JournalEntryIn } from "../api/books/report-table.ts";
 import { hostPaths, namespace, objects } from "../api/names.ts";
 import { withAuthorities } from "../core/render/kubeconfig-authorities.ts";
 import { type MachineFile, certificatePaths, machineCertificates } from "../core/certificates/machine-certificates.ts";
@@ -11,7 +10,7 @@ import { isPassing } from "../kube/kube-error.ts";
 import { type Outcome, done, waiting } from "../kube/outcome.ts";
 import { documentStore } from "./machine-documents.ts";
 import { readConfig } from "../core/machine/read-config.ts";
-import { countText } from "../core/text/count-text.ts";
+import { certificatesFailed, certificatesWritten } from "./reports.ts";
 
 export interface CertificateOptions {
   readonly host: Host;
@@ -84,26 +83,15 @@ export function certificateController({ host, nodeName }: CertificateOptions): C
         return outcome;
       } catch (error) {
         const message = error instanceof Error ? error.message : String(error);
-        if (!context.signal.aborted && !isPassing(error) && failure !== message)
-          reportIn(nodeName, context, { mark: "fail", reason: "CertificatesFailed", message });
+        // The book of a machine without a name is not there yet.
+        if (nodeName !== undefined && !context.signal.aborted && !isPassing(error) && failure !== message)
+          context.report(certificatesFailed(nodeName, message));
         failure = message;
         throw error;
       }
     },
     refresh: async (context) => void (await inTurn(objects.controllerConfig, context)),
   };
-}
-
-/** Reports in the machine's book, if it has one. */
-function reportIn(
-  nodeName: string | undefined,
-  { report }: Pick<Context, "report">,
-  line: Pick<JournalEntryIn<"node">, "mark" | "message" | "data"> & {
-    readonly reason: "CertificatesWritten" | "CertificatesFailed";
-  },
-): void {
-  if (nodeName !== undefined)
-    report({ book: `node/${nodeName}`, chapter: "Certificates", path: "Written", level: "boundary", ...line });
 }
 
 /** One pass: brings the machine's files, and the authorities that the kubelet trusts, in line with ControllerConfig. */
@@ -125,12 +113,7 @@ async function keepCertificates(
   if (plan.writes.length + plan.stale.length > 0) {
     const written = plan.writes.map(({ path }) => path);
     log.info({ written, removed: plan.stale }, "certificates of the machine are those of the cluster");
-    reportIn(nodeName, context, {
-      mark: "end",
-      reason: "CertificatesWritten",
-      message: `${countText(written.length, "certificate file")} written, ${plan.stale.length} removed`,
-      data: { written: written.join(" "), ...(plan.stale.length === 0 ? {} : { removed: plan.stale.join(" ") }) },
-    });
+    if (nodeName !== undefined) context.report(certificatesWritten(nodeName, written, plan.stale));
   }
   const bundle = context.caches.of(kubernetes.ConfigMap, serverAuthorities).list()[0]?.data?.["ca-bundle.crt"];
   await believeServer(host, bundle, managed, context);

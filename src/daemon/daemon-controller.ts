@@ -51,11 +51,13 @@ export function daemonController(options: DaemonOptions): Controller {
   let voices: { readonly reporter: NodeReporter; readonly journal: NodeJournal } | undefined;
   let wake: () => void = () => undefined;
 
+  function voicesIn(context: Context) {
+    const reporter = nodeReporter({ ...context, nodeName });
+    return { reporter, journal: nodeJournal({ ...context, phases: reporter.phases, nodeName, past }) };
+  }
+
   function passOn(node: Node, context: Context): PassContext {
-    voices ??= {
-      reporter: nodeReporter({ ...context, nodeName }),
-      journal: nodeJournal({ ...context, nodeName, past }),
-    };
+    voices ??= voicesIn(context);
     return {
       host,
       nodeName,

@@ -17,7 +17,6 @@ import {
   isVersion,
   pinAnswerOf,
   pinDropIn,
-  pinFailureText,
   pinRecordText,
 } from "../core/images/pinned-images.ts";
 import { type PinReport, pausedConditions, pinnedStatus, withoutFalling } from "../core/images/pinned-status.ts";
@@ -27,6 +26,7 @@ import type { ImageLayer, PodImages } from "../host/pod-images.ts";
 import type { Context } from "../kube/controller.ts";
 import { updateObject } from "../kube/kube-client.ts";
 import { type Outcome, done, waiting } from "../kube/outcome.ts";
+import { imagesNotPinned, imagesPinned } from "./reports.ts";
 
 /** The daemon's own document of the sets that the machine has. */
 export const pinRecordName = "pinned-images.json";
@@ -328,14 +328,5 @@ const withProgressOfNode = (conditions: readonly Condition[] = [], now: number):
 ];
 
 function reportEnd({ nodeName, grant }: Fetch, failures: readonly PinFailure[], { report }: Context): void {
-  const line = {
-    book: `node/${nodeName}`,
-    chapter: "PinnedImages",
-    path: "Fetched",
-    level: "boundary",
-    data: { sets: grant.sets.map(({ name, generation }) => `${name}@${generation}`).join(" ") },
-  } as const;
-  if (failures.length === 0)
-    report({ ...line, mark: "end", reason: "ImagesPinned", message: "all pinned images are on the machine" });
-  else report({ ...line, mark: "fail", reason: "PrefetchFailed", message: pinFailureText(failures) });
+  report(failures.length === 0 ? imagesPinned(nodeName, grant.sets) : imagesNotPinned(nodeName, grant.sets, failures));
 }

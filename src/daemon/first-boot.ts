@@ -1,6 +1,4 @@
 import { hostPaths } from "../api/names.ts";
-import type { ReportedLine } from "../api/books/reports.ts";
-import type { JournalEntryIn } from "../api/books/report-table.ts";
 import { createReport } from "../kube/report.ts";
 import { describeChange } from "../core/config/change.ts";
 import { firstFive } from "../core/machine/describe-plan.ts";
@@ -8,7 +6,6 @@ import { describeProblems, fitToAccounts, judgeTarget } from "../core/machine/ju
 import { desiredImageOf } from "../core/machine/image-target.ts";
 import type { NodeConfig } from "../core/config/node-config.ts";
 import type { MachineDocuments, Previous } from "../core/machine/machine-record.ts";
-import type { ObservedDeployment } from "../core/machine/observed-node.ts";
 import { osReleasePath, parseOsRelease } from "../core/preview/os-image-demands.ts";
 import { clipText } from "../core/text/clip-text.ts";
 import { printableLine } from "../core/text/printable.ts";
@@ -20,7 +17,15 @@ import { type DocumentStore, documentStore } from "./machine-documents.ts";
 import { observeHost } from "./observe-host.ts";
 import { type LocalStep, type StepContext, contentMismatchOf, performStep } from "./perform-step.ts";
 import { readTarget } from "../core/machine/read-config.ts";
-import { countText } from "../core/text/count-text.ts";
+import {
+  firstBootFailed,
+  firstBootGivenUp,
+  firstConfigRead,
+  firstRebootRequested,
+  firstRebootSkipped,
+  firstStagingBegun,
+  firstSystemStaged,
+} from "./reports.ts";
 
 /** Between two tries of a first boot that does not complete. */
 const retryMs = 60_000;
@@ -61,14 +66,7 @@ export async function completeFirstBoot(options: FirstBootOptions, signal: Abort
   const read = readTarget(machineConfig, pair);
   if (read.verdict === "refused") return giveUp(read.reason, options, signal);
   const bootImage = await bootImageOf(host, signal);
-  report(options, {
-    ...here,
-    path: "EncapsulatedConfigRead",
-    mark: "end",
-    reason: "Read",
-    message: `${machineConfig.metadata.name}${bootImage === undefined ? "" : `; the machine started from ${bootImage}`}`,
-    ...(bootImage === undefined ? {} : { data: { bootImage } }),
-  });
+  createReport(options)(firstConfigRead(machineConfig.metadata.name, bootImage));
 
   const documents = documentStore(host.ledger);
   const known = await adoptStart(
@@ -115,14 +113,6 @@ async function bootImageOf(host: Host, signal: AbortSignal): Promise<string | un
   return name === undefined || name === "" ? undefined : clipText(printableLine(name), longestSystem);
 }
 
-const here = { chapter: "Firstboot", level: "boundary" } as const;
-
-type FirstBootLine = Extract<JournalEntryIn<"node">, { readonly chapter: "Firstboot" }>;
-
-/** There is no API server yet, so a first boot makes no Events. */
-const report = (options: Pick<FirstBootOptions, "journal" | "log">, line: FirstBootLine): void =>
-  createReport(options)({ book: "node/self", ...line } satisfies ReportedLine);
-
 /** Records the configuration that the machine started with, unless it is recorded already. */
 async function adoptStart(
   previous: Previous,
@@ -162,13 +152,7 @@ async function performPlan(
       );
     case "inSync":
       await finish(options, signal);
-      report(options, {
-        ...here,
-        path: "Reboot",
-        mark: "skip",
-        reason: "NotRequired",
-        message: "the machine has its desired configuration",
-      });
+      createReport(options)(firstRebootSkipped());
       return { verdict: "complete" };
     case "change":
       for (const step of plan.steps) {
@@ -189,40 +173,20 @@ async function performReported(
   signal: AbortSignal,
 ): Promise<FirstBoot | undefined> {
   options.log.info({ step: step.do }, "first boot");
+  const report = createReport(options);
   // Remove the marker before the reboot: from here on the ledger records the remaining steps.
   if (step.do === "reboot") await finish(options, signal);
-  if (step.do === "stageOs")
-    report(options, { ...here, path: "OSUpdated", mark: "begin", reason: "Staging", message: step.deployment.image });
+  if (step.do === "stageOs") report(firstStagingBegun(step.deployment.image));
   await performStep(step, site, signal);
   if (step.do === "prefetch") {
     const mismatch = await contentMismatchOf(site.host, site.target.config, step.images, signal);
     if (mismatch !== undefined) return giveUp(mismatch, options, signal);
   }
-  if (step.do === "stageOs") reportStaged(step.deployment, site, options);
+  if (step.do === "stageOs") report(firstSystemStaged(step.deployment, site.observed.booted));
   if (step.do !== "reboot") return undefined;
-  report(options, { ...here, path: "Reboot", mark: "begin", reason: "RebootRequested", message: step.because });
+  report(firstRebootRequested(step.because));
   await options.journal.flush(signal);
   return { verdict: "rebooting", because: step.because };
-}
-
-function reportStaged(
-  { image, packages, kernelArguments }: ObservedDeployment,
-  { observed: { booted } }: StepContext,
-  options: FirstBootOptions,
-): void {
-  report(options, { ...here, path: "OSUpdated", mark: "end", reason: "Staged", message: image });
-  if (packages.length > 0)
-    report(options, { ...here, path: "Extensions", mark: "end", reason: "Applied", message: packages.join(", ") });
-  const known = new Set(booted.kernelArguments);
-  const added = kernelArguments.filter((word) => !known.has(word)).length;
-  if (added > 0)
-    report(options, {
-      ...here,
-      path: "Kargs",
-      mark: "end",
-      reason: "Applied",
-      message: countText(added, "kernel argument"),
-    });
 }
 
 /** Units that wait for the first boot may start, at the next boot as well. */
@@ -232,7 +196,7 @@ async function finish({ host, file }: FirstBootOptions, signal: AbortSignal): Pr
 }
 
 async function giveUp(reason: string, options: FirstBootOptions, signal: AbortSignal): Promise<FirstBoot> {
-  report(options, { ...here, path: "Validated", mark: "fail", reason: "Refused", message: reason });
+  createReport(options)(firstBootGivenUp(reason));
   await finish(options, signal);
   return { verdict: "givenUp", reason };
 }
@@ -247,8 +211,7 @@ export async function keepCompletingFirstBoot(options: FirstBootOptions, signal:
       if (signal.aborted) throw error;
       const message = error instanceof Error ? error.message : String(error);
       // Log a repeated failure once; the log shows it to an administrator who waits for the machine.
-      if (message !== reported)
-        report(options, { ...here, path: "OSUpdated", mark: "fail", reason: "StageFailed", message });
+      if (message !== reported) createReport(options)(firstBootFailed(message));
       reported = message;
       options.log.error({ error }, "the first boot is not complete; trying again in a minute");
       await options.clock.sleep(retryMs, signal);

@@ -1,12 +1,16 @@
-import type { EventSubject } from "../api/books/reports.ts";
-import type { PhaseSpan } from "../core/books/update-conditions.ts";
 import type { BookSections, JournalEntryIn } from "../api/books/report-table.ts";
+import type { EventSubject } from "../api/books/reports.ts";
+import type { PhaseReport, PhaseSpan } from "../core/books/update-conditions.ts";
 
-type Update = BookSections["node"]["Update"];
-export type UpdateSection = keyof Update;
-/** The subject of a line's Event. The Event is made each time it is given; the journal has the line once. */
-type About = EventSubject | undefined;
-type LineDetails = Partial<Pick<JournalEntryIn<"node">, "data" | "next">> & { readonly about?: About };
+export type UpdateSection = keyof BookSections["node"]["Update"];
+
+/** What happened to the machine: a line of its book, and the other forms of it. */
+export type MachineHappening = JournalEntryIn<"node"> & {
+  /** The subject of its Event. The Event is made each time it is given; the journal has the line once. */
+  readonly about?: EventSubject | undefined;
+  /** The conditions of the MachineConfigNode that say the same. */
+  readonly phases?: readonly PhaseReport[];
+};
 
 /**
  * The daemon's reports about its machine, each made once regardless of the number of passes. It knows what was reported before
@@ -15,6 +19,10 @@ type LineDetails = Partial<Pick<JournalEntryIn<"node">, "data" | "next">> & { re
 export interface NodeJournal {
   /** The target of the update that is under way, as last reported. */
   readonly run: string | undefined;
+  /** Reports in all forms. A line about an update is part of the one that is under way; without one, the journal has no place for it. */
+  report(happening: MachineHappening): void;
+  /** When a section of the update that is under way began and ended. */
+  spanOf(path: UpdateSection): PhaseSpan;
   /**
    * Reports a target that the machine does not have yet: the report of its update begins, unless it has begun before.
    *
@@ -26,30 +34,8 @@ export interface NodeJournal {
    * is done already.
    */
   goOn(target: string, how?: { readonly isOver: boolean }): void;
-  begin<P extends UpdateSection>(path: P, reason: Update[P][number], message: string, more?: LineDetails): void;
-  /** Reports once for each update what was found on the way. */
-  note<P extends UpdateSection>(path: P, reason: Update[P][number], message: string, more?: LineDetails): void;
-  end<P extends UpdateSection>(path: P, reason: Update[P][number], message: string, more?: LineDetails): void;
-  skip<P extends UpdateSection>(path: P, reason: Update[P][number], message: string): void;
-  fail<P extends UpdateSection>(
-    path: P,
-    reason: Update[P][number],
-    message: string,
-    forms?: { readonly about?: About; readonly isWritten?: boolean },
-  ): void;
-  isOpen(path: UpdateSection): boolean;
-  /** Milliseconds since a section began; `undefined` if unknown. */
-  since(path: UpdateSection): number | undefined;
-  /** When a section of the update that is under way began and ended. */
-  spanOf(path: UpdateSection): PhaseSpan;
-  /** The update is over. */
-  finish(outcome: "Succeeded" | "Superseded" | "WentBack", message: string, about?: EventSubject): void;
   /** The machine was booted: ends the sections that a boot ends. */
-  booted(boot: string, message: string, about: About): void;
-  degraded(reason: BookSections["node"]["Degraded"]["Failed"][number], message: string, about: About): void;
-  recovered(message: string): void;
-  drifted(message: string, about: About): void;
-  driftEnded(reason: BookSections["node"]["Drift"]["Ended"][number], message: string): void;
+  booted(boot: string, image: string, about: EventSubject | undefined): void;
   /** The machine goes back from `target`: told once, and its Event made if `about` is given. */
   wentBack(
     target: string,
@@ -60,7 +46,6 @@ export interface NodeJournal {
       readonly about?: EventSubject;
     },
   ): void;
-  isBack(message: string): void;
   adopted(config: string, from: string): void;
   /**
    * The machine has its desired configuration: its first boot and its joining are over. `isNew`: its Node had none before.

@@ -1,193 +1,193 @@
 import type { JournalLine } from "../api/books/journal-line.ts";
 import type { EventSubject, ReportedLine } from "../api/books/reports.ts";
-import type { JournalEntryIn } from "../api/books/report-table.ts";
+import { bookSections } from "../api/books/report-table.ts";
+import type { PhaseReport } from "../core/books/update-conditions.ts";
 import type { Report } from "../kube/report.ts";
 import type { Clock } from "../ports/clock.ts";
-import type { NodeJournal } from "./node-journal-types.ts";
-import { reportedMemory } from "./reported-memory.ts";
-import { type LineForms, type SectionWriter, openSections, updateSections } from "./update-sections.ts";
+import type { MachineHappening, NodeJournal, UpdateSection } from "./node-journal-types.ts";
+import { type ReportedMemory, isNews, isRepeated, rememberLine, reportedMemory } from "./reported-memory.ts";
+import {
+  annotationsInitialised,
+  daemonUp,
+  firstBootRebooted,
+  firstBootValidated,
+  joinValidated,
+  machineAdopted,
+  machineRegistered,
+} from "./reports.ts";
+import {
+  machineRebooted,
+  targetComparedAgain,
+  targetCompared,
+  targetSeen,
+  updateInterrupted,
+  updateReached,
+  updateSupersededByWayBack,
+  wayBackDecided,
+  wentBackFromTarget,
+} from "./update-reports.ts";
 
-/** @param past lines of this machine's book that were written before, in their order. */
+/** Sections that a daemon can be interrupted in. */
+const interruptible = new Set<string>(
+  Object.entries(bookSections.node.Update).flatMap(([path, reasons]) =>
+    (reasons as readonly string[]).includes("Interrupted") ? [path] : [],
+  ),
+);
+
+/** What the parts of a machine's journal report with. */
+interface Pen {
+  readonly memory: ReportedMemory;
+  readonly clock: Pick<Clock, "now">;
+  readonly report: NodeJournal["report"];
+  /** Makes the Event alone: the journal has no place for the line. */
+  readonly event: (happening: MachineHappening) => void;
+}
+
+/**
+ * @param past lines of this machine's book that were written before, in their order.
+ * @param phases sets conditions of the MachineConfigNode.
+ */
 export function nodeJournal({
   report,
+  phases,
   clock,
   nodeName,
   past,
 }: {
   readonly report: Report;
+  readonly phases?: (reports: readonly PhaseReport[]) => void;
   readonly clock: Pick<Clock, "now">;
   readonly nodeName: string;
   readonly past: readonly JournalLine[];
 }): NodeJournal {
   const memory = reportedMemory(past);
-  const pen: SectionWriter = { report: (line, forms) => reportLine(report, nodeName, line, forms), clock, memory };
-  const sections = updateSections(pen);
+  /** The one place that reports a line of the machine's book. Of one that is no news, it reports only the Event. */
+  const write = ({ about, phases: _, ...given }: MachineHappening, isWritten: boolean): void => {
+    if (isWritten && about === undefined) return;
+    const line = { book: `node/${nodeName}`, ...withMemory(given, memory, clock.now()) };
+    const reported = { ...line, about, isWritten };
+    report(reported as ReportedLine);
+    if (!isWritten) rememberLine(line, { at: clock.now(), boot: memory.boot }, memory);
+  };
+  const pen: Pen = {
+    memory,
+    clock,
+    report(happening) {
+      if (happening.phases !== undefined) phases?.(happening.phases);
+      write(happening, !isNews(happening, memory));
+    },
+    event: (happening) => write(happening, true),
+  };
   return {
     get run() {
       return memory.run?.name;
     },
-    ...sections,
-    booted(boot, message, about) {
+    report: pen.report,
+    spanOf(path) {
+      const section = memory.run?.sections.get(path);
+      return { from: section?.at, until: section?.until };
+    },
+    seen: (target, from) => beginUpdate(target, from, pen),
+    goOn: (target, { isOver } = { isOver: false }) => continueUpdate(target, isOver, pen),
+    booted(boot, image, about) {
       memory.boot = boot;
-      endReboot(boot, message, sections, pen, about);
-      endFirstBoot(message, pen);
+      endReboot(boot, image, about, pen);
+      endFirstBoot(boot, image, pen);
     },
-    ...troubles(pen),
-    wentBack(target, { to, message, reason, about }) {
-      // A daemon that ends after this line finds the update open, and ends it.
-      if (memory.goingBackFrom !== target)
-        pen.report({
-          chapter: "Rollback",
-          run: target,
-          path: "Decided",
-          mark: "begin",
-          level: "boundary",
-          reason,
-          message,
-        });
-      memory.goingBackFrom = target;
-      const back = `the machine goes back to ${to}: ${message}`;
-      // The daemon had not noticed yet that a target which it refuses was chosen in place of its last one.
-      if (memory.run !== undefined && memory.run.name !== target) sections.finish("Superseded", back);
-      if (memory.run !== undefined || about !== undefined) sections.finish("WentBack", back, about);
+    wentBack: (target, how) => beginWayBack(target, how, pen),
+    adopted(config, from) {
+      pen.report(machineAdopted(config, from));
+      pen.report(annotationsInitialised(config));
     },
-    isBack(message) {
-      const run = memory.goingBackFrom;
-      if (run === undefined) return;
-      memory.goingBackFrom = undefined;
-      pen.report({
-        chapter: "Rollback",
-        run,
-        path: "Done",
-        mark: "end",
-        level: "boundary",
-        reason: "WentBack",
-        outcome: "RolledBack",
-        message,
-      });
-    },
-    ...joining(pen),
+    validated: (config, node) => endJoin(config, node, pen),
   };
 }
 
-/**
- * The one place that reports a line of the machine's book. It requests no Event that is not due. For a line that is
- * already in the journal, it reports only the Event.
- */
-function reportLine(
-  report: Report,
-  nodeName: string,
-  line: JournalEntryIn<"node">,
-  { about, isWritten = false }: LineForms = {},
-): void {
-  if (isWritten && about === undefined) return;
-  report({ book: `node/${nodeName}`, ...line, about, isWritten } as ReportedLine);
+/** The line as the journal has it: with the update that it is part of, and as what follows those before it. */
+function withMemory(line: Omit<MachineHappening, "about" | "phases">, memory: ReportedMemory, now: number) {
+  const { chapter, path, run = chapter === "Rollback" ? memory.goingBackFrom : undefined } = line;
+  if (chapter === "Drift" && memory.drift !== undefined && line.mark === "begin")
+    return { ...line, mark: "note" } as const;
+  if (chapter !== "Update") return run === undefined ? line : { ...line, run };
+  const ofRun = run ?? memory.run?.name;
+  return {
+    ...line,
+    ...(ofRun === undefined ? {} : { run: ofRun }),
+    ...(isRepeated(line, memory) ? ({ level: "progress" } as const) : {}),
+    ...(path === "Updated" ? { data: { totalMs: Math.max(0, now - (memory.run?.began ?? now)) } } : {}),
+  };
 }
 
-/** The machine was booted: ends the sections that a boot ends. */
-function endReboot(
-  boot: string,
-  message: string,
-  sections: Pick<NodeJournal, "end">,
-  { report, memory, clock }: SectionWriter,
-  about: EventSubject | undefined,
+function beginUpdate(
+  target: string,
+  { from, reached }: { readonly from: string | undefined; readonly reached: string | undefined },
+  { memory, clock, report }: Pen,
 ): void {
+  if (memory.run?.name === target) return;
+  // The daemon ended, or lost the API server's answer, after it had reported this configuration on the Node.
+  if (memory.run !== undefined && memory.run.name === reached) report(updateReached(reached));
+  memory.run = { name: target, sections: new Map(), notes: new Set(), began: clock.now(), isInherited: false };
+  report(targetSeen(target, from));
+  report(targetCompared());
+}
+
+function continueUpdate(target: string, isOver: boolean, { memory, report }: Pen): void {
   const { run } = memory;
-  const path = "PostAction/Rebooted";
-  const reboot = run?.sections.get(path);
-  if (run === undefined || reboot?.state !== "open" || reboot.boot === boot) {
-    const line = { chapter: "Update", path, mark: "end", level: "boundary", reason: "Rebooted", message } as const;
-    report(line, { about, isWritten: true });
-    return;
-  }
-  const upAfterMs = Math.max(0, clock.now() - reboot.at);
-  sections.end(path, "Rebooted", message, { data: { boot, upAfterMs }, about });
+  if (run?.name !== target || !run.isInherited) return;
+  run.isInherited = false;
+  if (isOver && run.sections.get("Resumed")?.state === "ended") return;
+  const open = openSections(memory).at(-1);
+  const isBehind = run.sections.has("PostAction/Rebooted") || run.sections.has("PostAction/Service");
+  const path = (isOver ? "Resumed" : (open ?? (isBehind ? "Resumed" : "Prepared"))) as UpdateSection;
+  report(updateInterrupted(path));
+  if (path === "Prepared") report(targetComparedAgain());
+}
+
+/** Sections of the update that are open and that a daemon can be interrupted in, in their order. */
+const openSections = ({ run }: ReportedMemory): readonly string[] =>
+  [...(run?.sections ?? [])].flatMap(([path, { state }]) =>
+    state === "open" && interruptible.has(path) ? [path] : [],
+  );
+
+/** The machine was booted: ends the sections that a boot ends. */
+function endReboot(boot: string, image: string, about: EventSubject | undefined, pen: Pen): void {
+  const { memory, clock, report, event } = pen;
+  const { run } = memory;
+  const reboot = run?.sections.get("PostAction/Rebooted");
+  if (run === undefined || reboot?.state !== "open" || reboot.boot === boot)
+    return event(machineRebooted(boot, image, { about }));
+  report(machineRebooted(boot, image, { about, upAfterMs: Math.max(0, clock.now() - reboot.at) }));
   // Not an interruption: the reboot was requested here.
   if (openSections(memory).length === 0) run.isInherited = false;
 }
 
 /** The daemon is up for the first time on a machine that has just joined. */
-function endFirstBoot(message: string, { memory: { firstBoot }, report }: SectionWriter): void {
+function endFirstBoot(boot: string, image: string, { memory: { firstBoot }, report }: Pen): void {
   if (!firstBoot.isOpen || firstBoot.reported.has("DaemonUp")) return;
-  const here = { chapter: "Firstboot", mark: "end", level: "boundary" } as const;
-  if (firstBoot.reported.has("Reboot")) report({ ...here, path: "Reboot", reason: "Rebooted", message });
-  report({ ...here, path: "Registered", reason: "Registered", message: "its Node exists" });
-  report({ ...here, path: "DaemonUp", reason: "Up", message: "the daemon manages the machine" });
-  firstBoot.reported.add("DaemonUp");
+  report(firstBootRebooted(boot, image));
+  report(machineRegistered());
+  report(daemonUp());
 }
 
-/** Reports that the machine is degraded, and that it has recovered. */
-function troubles({
-  memory,
-  report,
-}: SectionWriter): Pick<NodeJournal, "degraded" | "recovered" | "drifted" | "driftEnded"> {
-  return {
-    degraded(reason, message, about) {
-      const known = `${reason}: ${message}`;
-      const isWritten = memory.trouble === known;
-      memory.trouble = known;
-      const line = { chapter: "Degraded", path: "Failed", mark: "fail", level: "boundary", reason, message } as const;
-      report(line, { about, isWritten });
-    },
-    recovered(message) {
-      if (memory.trouble === undefined) return;
-      memory.trouble = undefined;
-      report({ chapter: "Degraded", path: "Ended", mark: "end", level: "boundary", reason: "Recovered", message });
-    },
-    drifted(message, about) {
-      const mark = memory.drift === undefined ? "begin" : "note";
-      const line = {
-        chapter: "Drift",
-        path: "Detected",
-        mark,
-        level: "boundary",
-        reason: "ConfigDrift",
-        message,
-      } as const;
-      report(line, { about, isWritten: memory.drift === message });
-      memory.drift = message;
-    },
-    driftEnded(reason, message) {
-      if (memory.drift === undefined) return;
-      memory.drift = undefined;
-      report({ chapter: "Drift", path: "Ended", mark: "end", level: "boundary", reason, message });
-    },
-  };
+function beginWayBack(
+  target: string,
+  { to, message, reason, about }: Parameters<NodeJournal["wentBack"]>[1],
+  { memory, report }: Pen,
+): void {
+  report(wayBackDecided(target, reason, message));
+  // The daemon had not noticed yet that a target which it refuses was chosen in place of its last one.
+  if (memory.run !== undefined && memory.run.name !== target) report(updateSupersededByWayBack(to, message));
+  if (memory.run !== undefined || about !== undefined) report(wentBackFromTarget(to, message, about));
 }
 
-/** How the machine joined the cluster. */
-function joining({ memory: { firstBoot, join }, report }: SectionWriter): Pick<NodeJournal, "adopted" | "validated"> {
-  const here = { mark: "end", level: "boundary" } as const;
-  return {
-    adopted(config, from) {
-      if (join.isAdopted && !join.isOver) return;
-      join.isAdopted = true;
-      join.isOver = false;
-      report({
-        ...here,
-        chapter: "Join",
-        path: "Adopted",
-        reason: "Adopted",
-        message: `the machine has ${config}`,
-        data: { from },
-      });
-      if (!firstBoot.isOpen || firstBoot.reported.has("AnnotationsInitialised")) return;
-      firstBoot.reported.add("AnnotationsInitialised");
-      const message = `the node says that it has ${config}`;
-      report({ ...here, chapter: "Firstboot", path: "AnnotationsInitialised", reason: "Applied", message });
-    },
-    validated(config, { uid, isNew }) {
-      const validated = { reason: "Validated", message: `the machine has ${config}`, data: { config } } as const;
-      if (firstBoot.isOpen) {
-        firstBoot.isOpen = false;
-        report({ ...here, chapter: "Firstboot", path: "Validated", ...validated });
-      }
-      // Its Node was deleted, and the kubelet has registered it again.
-      const isAgain = isNew && join.uid !== undefined && join.uid !== uid;
-      join.uid = uid;
-      if ((join.isOver && !isAgain) || !(join.isAdopted || isNew)) return;
-      join.isOver = true;
-      report({ ...here, chapter: "Join", path: "Validated", ...validated });
-    },
-  };
+function endJoin(
+  config: string,
+  { uid, isNew }: { readonly uid: string; readonly isNew: boolean },
+  { memory: { join }, report }: Pen,
+): void {
+  report(firstBootValidated(config));
+  // Its Node was deleted, and the kubelet has registered it again.
+  const isAgain = isNew && join.uid !== undefined && join.uid !== uid;
+  join.uid = uid;
+  if ((!join.isOver || isAgain) && (join.isAdopted || isNew)) report(joinValidated(config));
 }

@@ -24,7 +24,20 @@ import type { PassContext } from "./pass-context.ts";
 import { forgetPayloads, writeCurrent } from "./perform-step.ts";
 import { applyContentAgain, performUpdate } from "./perform-update.ts";
 import { reportDegraded } from "./report-degraded.ts";
-import { reportSection } from "./report-section.ts";
+import { diskNotAsApplied, driftFound, driftGone, machineDegraded, machineRecovered } from "./reports.ts";
+import {
+  contentNotApplied,
+  operationResumed,
+  policiesAwaited,
+  rebootOverdue,
+  stagedNotFinalised,
+  targetIrreconcilable,
+  uncordonRequested,
+  updateSucceeded,
+  updateSuperseded,
+  wayBackOvertaken,
+  wentBackTo,
+} from "./update-reports.ts";
 import { watchForDrift } from "./watch-drift.ts";
 
 /** The daemon looks at the whole disk this often: watches can miss things. */
@@ -86,7 +99,7 @@ export async function performPass(plan: PassPlan, view: MachineView, pass: PassC
     case "reportDrift":
       return reportDrift(plan, pass);
     case "reportUnapplied":
-      pass.journal.fail("PostAction/Settled", "SettleFailed", plan.message);
+      pass.journal.report(contentNotApplied(plan.message));
       await reportDegraded({ reason: "SettleFailed", message: plan.message, lasting: false }, pass);
       return done(sweepSeconds);
     case "reportUndone":
@@ -147,15 +160,9 @@ async function tidy(plan: PassCase<"tidyAfterBoot">, view: MachineView, pass: Pa
   await forgetPayloads(host, documents, false, signal);
   facts.os = await releaseOf(host, signal);
   if (!facts.boots.has(bootId)) facts.boots = new Map([...facts.boots, [bootId, context.clock.now()]]);
-  if (failure !== undefined)
-    journal.fail(
-      "PostAction/Rebooted",
-      "FinaliseFailed",
-      `the system that was staged was not finalised at the last shutdown: ${failure}`,
-      { about: plan.isNewFailure ? node : undefined, isWritten: !journal.isOpen("PostAction/Rebooted") },
-    );
+  if (failure !== undefined) journal.report(stagedNotFinalised(failure, plan.isNewFailure ? node : undefined));
   if (plan.isNewFailure) await reporter.annotate(node, { [annotations.finaliseFailure]: failure });
-  journal.booted(bootId, `boot ${bootId} of ${booted.image}`, plan.hasRebooted ? node : undefined);
+  journal.booted(bootId, booted.image, plan.hasRebooted ? node : undefined);
   if (plan.hasRebooted)
     reporter.phases([
       { type: types.rebootedNode, status: "True", reason: "Rebooted", message: "the machine has rebooted" },
@@ -180,7 +187,7 @@ function reportOverdueReboot(
   { facts, node, journal }: PassContext,
 ): MachineView {
   facts.rebootFailures += 1;
-  journal.fail("PostAction/Rebooted", "RebootFailed", `the machine ${problem}`, { about: node });
+  journal.report(rebootOverdue(node, problem));
   return prepared("reportOverdueReboot", view);
 }
 
@@ -232,9 +239,9 @@ async function refuse(plan: PassCase<"refuse">, pass: PassContext): Promise<Outc
   const { facts, reporter, node, journal } = pass;
   const { message } = plan;
   const isNews = node.metadata.annotations?.[annotations.reason] !== message.slice(0, 2000);
-  reportSection({ path: "Prepared", mark: "fail", reason: "Irreconcilable", message }, pass, isNews ? node : undefined);
+  journal.report(targetIrreconcilable(message, isNews ? node : undefined));
   // The Event of the section reports it.
-  journal.degraded("Irreconcilable", message, undefined);
+  journal.report(machineDegraded("Irreconcilable", message, undefined));
   forgetUpdate(pass);
   facts.state = nodeStates.unreconcilable;
   facts.reason = "Unreconcilable";
@@ -256,7 +263,7 @@ async function goBack(plan: PassCase<"goBack">, pass: PassContext): Promise<Mach
 
 async function healDrift(plan: PassCase<"healDrift">, pass: PassContext): Promise<Outcome> {
   pass.memory.healedDrift = { drift: plan.drift, at: pass.context.clock.monotonic() };
-  pass.journal.drifted(plan.message, undefined);
+  pass.journal.report(driftFound(plan.message, undefined));
   return applyContentAgain(plan, pass);
 }
 
@@ -265,8 +272,8 @@ async function reportDrift(plan: PassCase<"reportDrift">, pass: PassContext): Pr
   const { message } = plan;
   const isNews = node.metadata.annotations?.[annotations.reason] !== message;
   const isOfThisBoot = plan.event === "ConfigDriftDetected";
-  if (isNews && !isOfThisBoot) context.report({ about: node, notice: "OnDiskStateValidationFailed", message });
-  journal.drifted(message, isNews && isOfThisBoot ? node : undefined);
+  if (isNews && !isOfThisBoot) context.report(diskNotAsApplied(node, message));
+  journal.report(driftFound(message, isNews && isOfThisBoot ? node : undefined));
   memory.announced = undefined;
   facts.state = nodeStates.degraded;
   facts.reason = "ConfigDrift";
@@ -279,7 +286,7 @@ async function reportDrift(plan: PassCase<"reportDrift">, pass: PassContext): Pr
 
 async function awaitPolicies(plan: PassCase<"awaitPolicies">, pass: PassContext): Promise<Outcome> {
   const { message } = plan;
-  if (plan.isFirst) pass.journal.note("Prepared", "PoliciesNotMerged", message);
+  if (plan.isFirst) pass.journal.report(policiesAwaited(message));
   pass.memory.policiesAwaitedSince = plan.since;
   pass.reporter.phases([{ type: types.updatePrepared, status: "Unknown", reason: "PoliciesNotMerged", message }]);
   if (plan.isOverdue) await reportDegraded({ reason: "PoliciesNotMerged", message, lasting: false }, pass);
@@ -317,7 +324,7 @@ async function stayBack(plan: StayBackPlan, pass: PassContext): Promise<Outcome>
     images: { desired: plan.desiredImage, current: pairOf(config)?.image },
   });
   watchForDrift(config, pass);
-  journal.isBack(`the machine has ${config.name} again`);
+  journal.report(wentBackTo(config.name));
   await reportDegraded({ reason: plan.reason, message: plan.message, lasting: true }, pass);
   return done(retrySweepSeconds);
 }
@@ -382,22 +389,14 @@ async function putDocumentsInOrder(plan: DonePlan, { documents }: MachineView, p
 /** The machine has its target; its update is over once it is back in service. */
 function recordDone(name: string, { node: { metadata }, journal }: PassContext): void {
   const has = metadata.annotations ?? {};
-  const message = `the machine has ${name}`;
-  if (journal.run !== undefined && journal.run !== name)
-    journal.finish("Superseded", `${name} was chosen again before anything was done for ${journal.run}`);
+  if (journal.run !== undefined && journal.run !== name) journal.report(updateSuperseded(name, journal.run));
   journal.goOn(name, { isOver: true });
-  journal.end("Resumed", "Resumed", `in normal operation with ${name}`);
-  if (isDrainedForDaemon(has))
-    journal.begin(
-      "Complete/Uncordoned",
-      "UncordonRequested",
-      "the daemon asked for the machine to be put back into service",
-    );
-  else journal.finish("Succeeded", message);
+  journal.report(operationResumed(name));
+  journal.report(isDrainedForDaemon(has) ? uncordonRequested() : updateSucceeded(name));
   // Another target may come while the machine goes back from one.
-  journal.isBack(message);
-  journal.recovered(message);
-  journal.driftEnded("DriftGone", `the files of ${name} are as they were applied`);
+  journal.report(wayBackOvertaken(name));
+  journal.report(machineRecovered(name));
+  journal.report(driftGone(name));
   journal.validated(name, { uid: metadata.uid ?? "", isNew: has[annotations.currentConfig] === undefined });
 }
 

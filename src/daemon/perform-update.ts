@@ -1,20 +1,11 @@
 import { type Node, kubernetes } from "../api/foreign/kubernetes.ts";
 import { McoError } from "../api/errors.ts";
-import { annotations, hostPaths, machineConfigNodeConditions as types, nodeStates, objects } from "../api/names.ts";
+import { annotations, machineConfigNodeConditions as types, nodeStates, objects } from "../api/names.ts";
 import { type PhaseReport, phasesAtStart } from "../core/books/update-conditions.ts";
-import { describeChange, describeConsequence, sameConsequence } from "../core/config/change.ts";
+import { describeConsequence, sameConsequence } from "../core/config/change.ts";
 import { holdPlan } from "../core/machine/decide-pass.ts";
 import { missingExtensions, packagesOf } from "../core/machine/deployment.ts";
-import {
-  describeActions,
-  describeBecause,
-  machineForecast,
-  isAction,
-  isSystemChange,
-  isWrite,
-  reasonOfActions,
-  writtenBy,
-} from "../core/machine/describe-plan.ts";
+import { describeBecause, isAction, isSystemChange, isWrite, reasonOfActions } from "../core/machine/describe-plan.ts";
 import { drainRequest, isDrainedFor } from "../core/machine/drain-requests.ts";
 import { pairOf } from "../core/machine/image-target.ts";
 import type { ObservedNode } from "../core/machine/observed-node.ts";
@@ -23,18 +14,45 @@ import type { Step } from "../core/machine/plan-node.ts";
 import type { Wanted } from "../core/machine/read-config.ts";
 import { unitsThatAreNotThere } from "../core/machine/unit-gap.ts";
 import { describeDropped } from "../core/machine/unpaid-debts.ts";
-import { listText } from "../core/text/list-text.ts";
 import { type Outcome, waiting } from "../kube/outcome.ts";
-import type { NodeJournal } from "./node-journal-types.ts";
 import type { PassContext } from "./pass-context.ts";
 import { type LocalStep, type StepContext, contentMismatchOf, performStep } from "./perform-step.ts";
 import { phasesApplied, phasesApplying, phasesFailing } from "./phase-reports.ts";
-import { reportSection } from "./report-section.ts";
+import { driftForced } from "./reports.ts";
+import {
+  actionFailed,
+  actionsBegun,
+  actionsDone,
+  bootResynced,
+  contentSettled,
+  cordonUnneeded,
+  debtDropped,
+  drainRequested,
+  drainUnneeded,
+  filesWritten,
+  imageMismatched,
+  imagesPulled,
+  newSystemRuns,
+  noActionNeeded,
+  originalsNotKept,
+  packagesMissing,
+  pullBegun,
+  rebootRequested,
+  rebootSkipped,
+  settlingBegun,
+  stagingBegun,
+  stepFailed,
+  systemStaged,
+  unitReloaded,
+  unitRestarted,
+  unitsRead,
+  unitsSkipped,
+  updateDone,
+  updatePlanned,
+  writingBegun,
+} from "./update-reports.ts";
 import { stopWatching } from "./watch-drift.ts";
-import { countText } from "../core/text/count-text.ts";
 
-/** How many units a line names, and how many paths. */
-const [mostNamedUnits, mostNamedPaths] = [5, 20];
 /** How soon a machine is observed again after its image's content was applied again. */
 const appliedSoonSeconds = 2;
 
@@ -69,18 +87,15 @@ export async function performUpdate(plan: UpdatePlan, view: MachineView, pass: P
   for (const step of plan.steps) {
     context.signal.throwIfAborted();
     if (isWrite(step)) {
-      journal.begin("Executed/Files", "Writing", `files and units of ${name}`);
+      journal.report(writingBegun(name));
       // A daemon that is killed next finds the files as they should be, and would not know that it wrote them.
       if (step === firstWrite) await context.journal.kept?.();
     }
-    if (isAction(step)) journal.begin("PostAction/Service", "Acting", describeBecause(plan.plan.because));
+    if (isAction(step)) journal.report(actionsBegun(plan.plan));
     const ended = await performReported(step, update);
     if (ended !== undefined) return ended;
-    if (step === lastWrite)
-      journal.end("Executed/Files", "Written", `files and units of ${name} are on the disk`, {
-        data: writtenBy(plan.plan),
-      });
-    if (step === lastAction) journal.end("PostAction/Service", reasonOfActions(plan.plan), describeActions(plan.plan));
+    if (step === lastWrite) journal.report(filesWritten(name, plan.plan));
+    if (step === lastAction) journal.report(actionsDone(plan.plan));
   }
   endUpdate(update);
   return { verdict: "complete" };
@@ -112,24 +127,14 @@ const siteOf = (
 /** Reports the coming steps. */
 async function beginUpdate(update: Update): Promise<void> {
   const { plan, site, name, memory, facts, reporter, node, journal } = update;
-  const { because, changes } = plan.plan;
-  if (plan.observed.forced)
-    journal.driftEnded(
-      "DriftForced",
-      `the configuration ${name} is applied over the existing content: ${hostPaths.force} requests it`,
-    );
+  if (plan.observed.forced) journal.report(driftForced(name));
   // Applying content again is no new target, but still an update of the machine.
   const { previous: { name: from } = {}, ledger } = plan.observed;
   if (plan.isNewTarget) journal.seen(name, { from, reached: ledger === undefined ? from : undefined });
   journal.goOn(name);
   memory.announced = plan.what;
   announce(update);
-  journal.end(
-    "Prepared",
-    "Planned",
-    `${countText(changes.length, "change")}; ${describeBecause(because) || "nothing has to be done"}`,
-    { data: machineForecast(plan.plan, plan.observed.booted, site.target.config) },
-  );
+  journal.report(updatePlanned(plan.plan, plan.observed.booted, site.target.config));
   facts.config = name;
   if (!plan.isRetry) {
     facts.state = nodeStates.working;
@@ -145,15 +150,11 @@ async function beginUpdate(update: Update): Promise<void> {
   noteNotKept(update);
   // An update that goes on after a reboot has said it before.
   const skipped = plan.observed.ledger === undefined ? unitsThatAreNotThere(plan.observed, site.target.config) : [];
-  if (skipped.length > 0) {
-    const message = `not enabled, because the machine has no such unit: ${listText(skipped, mostNamedUnits)}`;
-    journal.note("Executed/Files", "UnitSkipped", message);
-  }
-  for (const message of describeDropped(plan.plan.dropped)) journal.note("PostAction/Service", "DebtDropped", message);
+  if (skipped.length > 0) journal.report(unitsSkipped(skipped));
+  for (const dropped of describeDropped(plan.plan.dropped)) journal.report(debtDropped(dropped));
   if (!plan.skipsDrain) return;
-  const message = "no drain is required";
-  reportSection({ path: "Executed/Cordoned", mark: "skip", reason: "NotRequired", message }, update);
-  reportSection({ path: "Executed/Drained", mark: "skip", reason: "NotRequired", message }, update);
+  journal.report(cordonUnneeded());
+  journal.report(drainUnneeded());
 }
 
 /**
@@ -162,13 +163,11 @@ async function beginUpdate(update: Update): Promise<void> {
  */
 function noteNotKept({ site: { originals }, journal }: Update): void {
   const notKept = originals.notKept ?? [];
-  if (notKept.length === 0) return;
-  const message = `not kept, because it is too large or cannot be read: what was here before it was managed: ${listText(notKept, mostNamedPaths)}`;
-  journal.note("Executed/Files", "OriginalNotKept", message);
+  if (notKept.length > 0) journal.report(originalsNotKept(notKept));
 }
 
 /** A resumed update is not announced again. */
-function announce({ plan, name, nodeName, reporter, node, context }: Update): void {
+function announce({ plan, name, reporter, node, context }: Update): void {
   if (plan.announcement === undefined) return;
   const { changes, steps } = plan.plan;
   context.log.info(
@@ -185,24 +184,19 @@ function announce({ plan, name, nodeName, reporter, node, context }: Update): vo
     },
   ]);
   reporter.versions({ desired: name, images: { desired: pairOf(plan.target.config)?.image } });
-  if (plan.announcement.isBootResync)
-    context.report({
-      about: node,
-      notice: "BootResync",
-      message: `${nodeName} has booted with something else than ${name}, which it should have`,
-    });
+  if (plan.announcement.isBootResync) context.report(bootResynced(node, name));
 }
 
 /** Carries one step out, with its reports before and after. */
 async function performReported(step: Step, update: Update): Promise<Ended> {
-  const { plan, name, nodeName, site, reporter, node, journal, context } = update;
+  const { plan, name, site, reporter, node, journal, context } = update;
   switch (step.do) {
     case "prefetch":
       return prefetch(step, update);
     case "drain":
       return drain(update);
     case "openLedger":
-      stopWatching(update, `${nodeName} is being updated to ${name}`);
+      stopWatching(update, name);
       reporter.phases(phasesApplying(plan.target.config, { files: plan.steps.some(isWrite), os: plan.changesOs }));
       await perform(step, site, update);
       noteNotKept(update);
@@ -212,31 +206,23 @@ async function performReported(step: Step, update: Update): Promise<Ended> {
     case "reboot":
       return reboot(step, update);
     case "settle":
-      journal.begin("PostAction/Settled", "Settling", "the image's content is not applied yet");
+      journal.report(settlingBegun());
       await perform(step, site, update);
       return wait(waiting("Settling", "the machine is looked at again once it was settled", appliedSoonSeconds));
     case "closeLedger":
       await expectPackages(site, context.signal).catch((error: unknown) => {
-        journal.fail("Resumed", "UpdateFailed", error instanceof Error ? error.message : String(error));
+        journal.report(packagesMissing(error instanceof Error ? error.message : String(error)));
         throw error;
       });
       return perform(step, site, update);
     case "reload":
     case "restart":
       await perform(step, site, update);
-      context.report(
-        step.do === "restart"
-          ? { about: node, notice: "ServiceRestart", message: `Restarted ${step.unit}` }
-          : { about: node, notice: "ServiceReload", message: `Reloaded ${step.unit}` },
-      );
+      context.report((step.do === "restart" ? unitRestarted : unitReloaded)(node, step.unit));
       return undefined;
     case "daemonReload":
       await perform(step, site, update);
-      context.report({
-        about: node,
-        notice: "ServiceReload",
-        message: "The service manager has read all units again",
-      });
+      context.report(unitsRead(node));
       return undefined;
     case "refreshCredentials":
     case "keepPayload":
@@ -255,50 +241,36 @@ async function performReported(step: Step, update: Update): Promise<Ended> {
 }
 
 async function prefetch(step: Step & { do: "prefetch" }, update: Update): Promise<Ended> {
-  const { host, plan, view, site, memory, reporter, journal, context } = update;
-  const path = "Executed/ImagePulled";
-  const images = step.images.join(", ");
-  reportSection({ path, mark: "begin", reason: "Pulling", message: images }, update);
+  const { host, plan, view, site, memory, journal, context } = update;
+  journal.report(pullBegun(step.images));
   await perform(step, site, update);
   const mismatch = await contentMismatchOf(host, plan.target.config, step.images, context.signal);
   if (mismatch !== undefined) {
-    journal.fail(path, "PullFailed", mismatch);
-    // The image exists; the condition names its problem.
-    const reason = "ImageContentMismatch";
-    reporter.phases([{ type: types.imagePulledFromRegistry, status: "False", reason, message: mismatch }]);
+    journal.report(imageMismatched(mismatch));
     return { verdict: "held", plan: holdPlan(view, "ImageContentMismatch", mismatch) };
   }
   for (const image of step.images) memory.fetchedImages.add(image);
-  reportSection({ path, mark: "end", reason: "Pulled", message: images }, update);
+  journal.report(imagesPulled(step.images));
   return undefined;
 }
 
-async function drain({ name, nodeName, reporter, node, journal }: Update): Promise<Ended> {
+async function drain({ name, reporter, node, journal }: Update): Promise<Ended> {
   const request = drainRequest(name);
   await reporter.annotate(node, { [annotations.desiredDrain]: request });
   const isNews = node.metadata.annotations?.[annotations.desiredDrain] !== request;
-  journal.begin("Executed/Cordoned", "DrainRequested", `Draining ${nodeName} to update it to ${name}`, {
-    about: isNews ? node : undefined,
-  });
+  journal.report(drainRequested(node, name, isNews));
   return wait(waiting("Draining", "waiting for the drain controller", 60));
 }
 
 async function stage(step: Step & { do: "stageOs" }, update: Update): Promise<Ended> {
   const { plan, site, facts, node, journal, context } = update;
-  const { image, packages, kernelArguments, kernelType } = step.deployment;
-  const changes = plan.plan.changes.filter(isSystemChange).map(describeChange).join(", ");
-  journal.begin("Executed/OS", "Staging", changes === "" ? image : changes, {
-    about: node,
-    data: { fromImage: plan.observed.booted.image, toImage: image },
-  });
+  const { deployment } = step;
+  journal.report(stagingBegun(node, plan.plan, { from: plan.observed.booted.image, to: deployment.image }));
   // As with files: a daemon that is killed next finds it staged, and would not know that it staged it.
   await context.journal.kept?.();
   await perform(step, site, update);
   facts.osFailures = 0;
-  journal.end("Executed/OS", "Staged", `${image} is staged for the next boot`, {
-    about: node,
-    data: { packages: packages.length, kernelArguments: kernelArguments.length, kernelType },
-  });
+  journal.report(systemStaged(node, deployment));
   return undefined;
 }
 
@@ -308,7 +280,7 @@ async function stage(step: Step & { do: "stageOs" }, update: Update): Promise<En
  */
 async function reboot(step: Step & { do: "reboot" }, update: Update): Promise<Ended> {
   const { plan, name, nodeName, site, memory, facts, reporter, node, context } = update;
-  const { caches, events, kube, journal, signal } = context;
+  const { caches, events, kube, signal } = context;
   const isBackInService = (now: Node) => plan.drains && !isDrainedFor(now, name);
   const drainFirst = wait(
     waiting("Draining", "the machine was put back into service before its reboot: it is drained again first", 1),
@@ -319,10 +291,10 @@ async function reboot(step: Step & { do: "reboot" }, update: Update): Promise<En
     ...phasesWritten(update, plan.plan.changes.some(isSystemChange)),
     { type: types.updatePostActionComplete, status: "Unknown", reason: "Rebooting", message },
   ]);
-  reportSection({ path: "PostAction/Rebooted", mark: "begin", reason: "RebootRequested", message }, update, node);
+  update.journal.report(rebootRequested(node, message));
   await reporter.annotate(node, { [annotations.postConfigAction]: "Rebooting" });
   await reporter.flush();
-  await Promise.all([journal.flush(signal), events.flush()]);
+  await Promise.all([context.journal.flush(signal), events.flush()]);
   // A watch can lag, for example after the API server was unavailable: ask the server itself.
   if (isBackInService((await kube.get(kubernetes.Node, { name: nodeName })) ?? node)) {
     await reporter.annotate(node, { [annotations.postConfigAction]: "" });
@@ -365,16 +337,11 @@ function phasesWritten({ plan, journal }: Update, os: boolean): readonly PhaseRe
 
 /** Reports the finished steps. */
 function endUpdate(update: Update): void {
-  const { plan, name, nodeName, reporter, node, journal } = update;
+  const { plan, name, reporter, node, journal } = update;
   const { report } = update.context;
   const { hasRebooted, putRight, runsNewSystem, skipsReboot } = plan.ending;
   const because = describeBecause(plan.plan.because);
-  if (putRight !== undefined)
-    journal.end(
-      "PostAction/Settled",
-      "Settled",
-      `${putRight} of what the machine is to have were restored when it booted`,
-    );
+  if (putRight !== undefined) journal.report(contentSettled(putRight));
   reporter.phases([
     ...phasesWritten(update, plan.changesOs || journal.spanOf("Executed/OS").from !== undefined),
     {
@@ -385,18 +352,11 @@ function endUpdate(update: Update): void {
       message: hasRebooted ? "" : because,
     },
   ]);
-  if (runsNewSystem)
-    report({
-      about: node,
-      notice: "OSUpgradeApplied",
-      message: `${nodeName} runs ${plan.observed.booted.image}`,
-    });
-  if (skipsReboot)
-    report({ about: node, notice: "SkipReboot", message: `${name} needed no reboot and no service action` });
-  if (!hasRebooted && !plan.steps.some(isAction))
-    journal.end("PostAction/Service", "None", because || "the changes take effect on their own");
+  if (runsNewSystem) report(newSystemRuns(node, plan.observed.booted.image));
+  if (skipsReboot) report(rebootSkipped(node, name));
+  if (!hasRebooted && !plan.steps.some(isAction)) journal.report(noActionNeeded(plan.plan));
   // The update is over only once the machine is back in service.
-  report({ about: node, notice: "NodeDone", message: `${nodeName} now has ${name}` });
+  report(updateDone(node, name));
 }
 
 /** Carries one step out, and reports where and why it failed. */
@@ -414,14 +374,9 @@ async function perform(
     if (context.signal.aborted) throw error;
     const problem = `${error instanceof Error ? error.message : String(error)}${askedBy(step, pass.plan)}`;
     reporter.phases(phasesFailing(step, problem));
-    recordFailure(step, problem, journal);
+    journal.report(stepFailed(step, problem));
     if (step.do === "stageOs" || step.do === "prefetch") facts.osFailures += 1;
-    if (isAction(step))
-      context.report({
-        about: node,
-        notice: step.do === "restart" ? "FailedServiceRestart" : "FailedServiceReload",
-        message: problem,
-      });
+    if (isAction(step)) context.report(actionFailed(node, step, problem));
     throw new McoError(
       "MCO_HOST_COMMAND_FAILED",
       { step: step.do },
@@ -438,15 +393,4 @@ function askedBy(step: LocalStep, plan: UpdatePlan | undefined): string {
   return why === undefined
     ? ""
     : `; ${describeConsequence(asks)} is asked for by nodeDisruptionPolicy of MachineConfiguration/${objects.machineConfiguration}: ${why}`;
-}
-
-/** Records that the section of a step has failed. */
-function recordFailure(step: LocalStep, problem: string, journal: NodeJournal): void {
-  if (step.do === "prefetch") journal.fail("Executed/ImagePulled", "PullFailed", problem);
-  else if (step.do === "stageOs" || step.do === "discardStaged") journal.fail("Executed/OS", "StageFailed", problem);
-  else if (step.do === "reboot") journal.fail("PostAction/Rebooted", "RebootFailed", problem);
-  else if (isWrite(step)) journal.fail("Executed/Files", "WriteFailed", problem);
-  else if (isAction(step)) journal.fail("PostAction/Service", "ServiceFailed", problem);
-  // Either before anything was written, or after all was.
-  else journal.fail(step.do === "openLedger" ? "Executed/Files" : "Resumed", "UpdateFailed", problem);
 }

@@ -4,6 +4,7 @@ import { annotations, machineConfigNodeConditions as types, nodeStates } from ".
 import { KubeError, isPassing } from "../kube/kube-error.ts";
 import { type Outcome, stalled } from "../kube/outcome.ts";
 import type { PassContext } from "./pass-context.ts";
+import { machineDegraded } from "./reports.ts";
 
 export interface Failure {
   readonly reason: BookSections["node"]["Degraded"]["Failed"][number];
@@ -25,7 +26,7 @@ export async function reportDegraded(
   facts.reason = reason;
   reporter.phases([{ type: types.nodeDegraded, status: "True", reason, message }]);
   const isNews = node.metadata.annotations?.[annotations.reason] !== message.slice(0, 2000);
-  journal.degraded(reason, message, isNews ? node : undefined);
+  journal.report(machineDegraded(reason, message, isNews ? node : undefined));
   await reporter
     .annotate(node, { [annotations.state]: nodeStates.degraded, [annotations.reason]: message })
     .catch((second: unknown) => context.log.warn({ error: second }, "state not written"));

@@ -1,4 +1,5 @@
 import type { JournalLine } from "../api/books/journal-line.ts";
+import type { ReportMark } from "../api/books/report-table.ts";
 
 /** The reports of one section of the current update. */
 export interface Section {
@@ -23,8 +24,6 @@ export interface Run {
   isInherited: boolean;
 }
 
-export const textOfNote = (path: string, reason: string, message: string): string => `${path} ${reason} ${message}`;
-
 /** Earlier reports about a machine, so that each is made once, regardless of the number of passes. */
 export interface ReportedMemory {
   /** The boot that the machine runs in. */
@@ -41,6 +40,16 @@ export interface ReportedMemory {
   readonly join: { isAdopted: boolean; isOver: boolean; uid: string | undefined };
 }
 
+/** A line of the machine's book, as far as it matters for what is reported after it. */
+export interface RememberedLine {
+  readonly chapter: string;
+  readonly run?: string | undefined;
+  readonly path: string;
+  readonly mark: ReportMark;
+  readonly reason: string;
+  readonly message: string;
+}
+
 /** @param past lines of this machine's book that were written before, in their order. */
 export function reportedMemory(past: readonly JournalLine[]): ReportedMemory {
   const memory: ReportedMemory = {
@@ -52,20 +61,82 @@ export function reportedMemory(past: readonly JournalLine[]): ReportedMemory {
     firstBoot: { isOpen: false, reported: new Set() },
     join: { isAdopted: false, isOver: false, uid: undefined },
   };
-  for (const line of past) remember(line, memory);
+  for (const { msg, ...line } of past) rememberLine({ ...line, message: msg }, line, memory);
+  if (memory.run !== undefined) memory.run.isInherited = true;
   return memory;
 }
 
-function remember(line: JournalLine, memory: ReportedMemory): void {
+/** Whether a line was not reported before, and reports something that can have happened after those that were. */
+export function isNews(line: RememberedLine, memory: ReportedMemory): boolean {
+  const { chapter, path, reason, message } = line;
+  switch (chapter) {
+    case "Update":
+      return isNewsOfUpdate(line, memory);
+    case "Degraded":
+      return path === "Ended" ? memory.trouble !== undefined : memory.trouble !== `${reason}: ${message}`;
+    case "Drift":
+      return path === "Ended" ? memory.drift !== undefined : memory.drift !== message;
+    case "Rollback":
+      // A daemon that ends after the decision finds the update open, and ends it.
+      return path === "Done" ? memory.goingBackFrom !== undefined : memory.goingBackFrom !== line.run;
+    case "Firstboot":
+      return isNewsOfFirstBoot(path, memory);
+    case "Join":
+      return path === "Validated" || !memory.join.isAdopted || memory.join.isOver;
+    default:
+      return true;
+  }
+}
+
+/** A reboot is over if the first boot asked for one; that the machine is validated ends it, however often it failed before. */
+const isNewsOfFirstBoot = (path: string, { firstBoot: { isOpen, reported } }: ReportedMemory): boolean =>
+  isOpen && (path === "Reboot" ? reported.has(path) : path === "Validated" || !reported.has(path));
+
+/** Without an update under way, the journal has no place for a line about one. */
+function isNewsOfUpdate({ path, mark, reason, message }: RememberedLine, { run }: ReportedMemory): boolean {
+  if (run === undefined) return false;
+  const section = run.sections.get(path);
+  switch (mark) {
+    case "begin":
+      return section?.state !== "open";
+    case "end":
+      return section?.state !== "ended";
+    case "skip":
+      return section === undefined;
+    case "note":
+      return !run.notes.has(textOfNote(path, reason, message));
+    case "fail":
+      // What a boot finds of the reboot before it is about the update only if this one was rebooted for.
+      if (reason === "FinaliseFailed" && section?.state !== "open") return false;
+      return section?.state !== "failed" || section.failure !== message;
+    case "retry":
+      return true;
+  }
+}
+
+/** Whether a line repeats what failed before: it is for readers of the file on the machine. */
+export function isRepeated({ chapter, path, mark, message }: RememberedLine, { run }: ReportedMemory): boolean {
+  const section = chapter === "Update" ? run?.sections.get(path) : undefined;
+  return mark === "begin" ? section?.state === "failed" : mark === "fail" && section?.failure === message;
+}
+
+/** Where and when a line was written; the time is in milliseconds since the epoch. */
+interface WrittenAt {
+  readonly at: number;
+  readonly boot: string;
+}
+
+/** Adds a line that was reported. */
+export function rememberLine(line: RememberedLine, written: WrittenAt, memory: ReportedMemory): void {
   const { chapter, path, mark } = line;
   switch (chapter) {
     case "Update":
-      return rememberUpdate(line, memory);
+      return rememberUpdate(line, written, memory);
     case "Degraded":
-      memory.trouble = path === "Ended" ? undefined : `${line.reason}: ${line.msg}`;
+      memory.trouble = path === "Ended" ? undefined : `${line.reason}: ${line.message}`;
       return;
     case "Drift":
-      memory.drift = path === "Ended" ? undefined : line.msg;
+      memory.drift = path === "Ended" ? undefined : line.message;
       return;
     case "Rollback":
       memory.goingBackFrom = path === "Done" ? undefined : (line.run ?? "");
@@ -77,7 +148,10 @@ function remember(line: JournalLine, memory: ReportedMemory): void {
       if (path !== "Reboot" || mark === "begin") memory.firstBoot.reported.add(path);
       return;
     case "Join":
-      if (path === "Adopted") memory.join.isAdopted = true;
+      if (path === "Adopted") {
+        memory.join.isAdopted = true;
+        memory.join.isOver = false;
+      }
       if (path === "Validated") memory.join.isOver = true;
       return;
     default:
@@ -85,7 +159,8 @@ function remember(line: JournalLine, memory: ReportedMemory): void {
 }
 
 function rememberUpdate(
-  { path, mark, run: name = "", reason, msg, at, boot }: JournalLine,
+  { path, mark, run: name = "", reason, message }: RememberedLine,
+  { at, boot }: WrittenAt,
   memory: ReportedMemory,
 ): void {
   if (path === "Updated" && mark !== "retry") {
@@ -93,18 +168,22 @@ function rememberUpdate(
     return;
   }
   if (memory.run?.name !== name)
-    memory.run = { name, sections: new Map(), notes: new Set(), began: at, isInherited: true };
+    memory.run = { name, sections: new Map(), notes: new Set(), began: at, isInherited: false };
   const { sections, notes } = memory.run;
-  const known = sections.get(path) ?? { boot, at };
-  if (mark === "begin") sections.set(path, begun(sections.get(path), boot, at));
-  else if (mark === "end" || mark === "skip") sections.set(path, { ...known, state: "ended", until: at });
-  else if (mark === "fail") sections.set(path, { ...known, state: "failed", failure: msg });
+  const before = sections.get(path);
+  const began = before?.at ?? at;
+  if (mark === "begin") sections.set(path, begun(before, boot, at));
+  else if (mark === "end") sections.set(path, { state: "ended", boot, at: began, until: at });
+  else if (mark === "skip") sections.set(path, { state: "ended", boot, at: began });
+  else if (mark === "fail") sections.set(path, { state: "failed", boot, at: began, failure: message });
   else if (mark === "retry") sections.delete(path);
-  else if (mark === "note") notes.add(textOfNote(path, reason, msg));
+  else notes.add(textOfNote(path, reason, message));
 }
 
+const textOfNote = (path: string, reason: string, message: string): string => `${path} ${reason} ${message}`;
+
 /** Begun, maybe again: the last failure stays known, so that the same failure is not reported again. */
-export const begun = (before: Section | undefined, boot: string, at: number): Section => ({
+const begun = (before: Section | undefined, boot: string, at: number): Section => ({
   state: "open",
   boot,
   at,

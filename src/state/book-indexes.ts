@@ -57,10 +57,26 @@ interface BookObjects {
   nextChapterAt: number;
 }
 
+/** Lines of a journal left it before they were read. */
+export interface LostLines {
+  /** The book that has the gap. */
+  readonly book: string;
+  readonly journal: string;
+  readonly lines: number;
+}
+
+/** A book whose subject has been gone for long enough. */
+export interface ExpiredBook {
+  readonly book: string;
+  readonly subject: Subject;
+  /** RFC 3339: since when. */
+  readonly goneAt: string;
+  /** How many it had. */
+  readonly chapters: number;
+}
+
 /** What happens to books themselves. */
-export type BookIndexesNews =
-  | { readonly is: "gone"; readonly book: string; readonly uid: string; readonly message: string }
-  | { readonly is: "gap"; readonly book: string; readonly lines: number; readonly message: string };
+export type BookIndexesNews = ({ readonly is: "gone" } & ExpiredBook) | ({ readonly is: "gap" } & LostLines);
 
 export interface BookIndexesOptions {
   readonly store: BookStore;
@@ -165,11 +181,12 @@ export class BookIndexes {
   }
 
   /** Lines that are lost for good: the book reports it, and so does that of the cluster. */
-  miss(book: string, lines: number, message: string): void {
+  miss(lost: LostLines): void {
+    const { book, lines } = lost;
     if (!this.#options.kinds.includes(kindOf(book))) return;
     this.#bookObjectsOf(book).keeper.miss(lines);
     if (kindOf(book) === "node" && this.#gaps.take(book, this.#options.clock.monotonic()) > 0) return;
-    this.#options.report({ is: "gap", book, lines, message });
+    this.#options.report({ is: "gap", ...lost });
   }
 
   /** What the book is about is there. A new one of the same name makes the book its own. */
@@ -303,13 +320,8 @@ export class BookIndexes {
   /** A book whose subject has been gone for long enough is removed, after a report to the cluster's book. */
   async #deleteGoneBook(book: string, bookObjects: BookObjects, signal: AbortSignal): Promise<Persisted> {
     const { clock, store, report } = this.#options;
-    const { kind, name, uid } = bookObjects.subject;
-    report({
-      is: "gone",
-      book,
-      uid: uid ?? "",
-      message: `the ${kind} ${name} has been gone since ${bookObjects.goneAt ?? ""}; its book had ${bookObjects.keeper.counters["chapters"] ?? 0} chapters`,
-    });
+    const { subject, goneAt = "", keeper } = bookObjects;
+    report({ is: "gone", book, subject, goneAt, chapters: keeper.counters["chapters"] ?? 0 });
     bookObjects.deleteAt ??= clock.monotonic();
     const waitedMs = clock.monotonic() - bookObjects.deleteAt;
     if (waitedMs < deletionDelayMs) return { againMs: deletionDelayMs - waitedMs };

@@ -165,12 +165,7 @@ function journalWatches({ storedBooks, context, bookIndexes }: BooksRun): readon
         const { lines, foreign, missed } = reader.read(change, marks);
         notifyOfLines(change, { lines, foreign }, context);
         const book = missed > 0 ? storedBooks.missedIn(change.key) : undefined;
-        if (book !== undefined)
-          bookIndexes.miss(
-            book,
-            missed,
-            `${missed} ${missed === 1 ? "line" : "lines"} of the journal ${change.key} left it before they were read`,
-          );
+        if (book !== undefined) bookIndexes.miss({ book, journal: change.key, lines: missed });
         const books = new Set(
           lines
             .map((line) => line.book)

@@ -34,6 +34,7 @@ import type { Clock } from "../ports/clock.ts";
 import { done } from "../kube/outcome.ts";
 import { watchMachineConfigNodes } from "../kube/watch-members.ts";
 import { type KeeperChild, type ChildContext, runAsChild } from "./child.ts";
+import { type HealthChapter, componentDegraded, componentRecovered } from "./reports.ts";
 
 const one = "health";
 const named = (name: string) => ({ fieldSelector: `metadata.name=${name}` });
@@ -60,7 +61,7 @@ const chapters = {
   ServerHealthy: { chapter: "Server", reasons: ["ServerDown"] },
   BuilderHealthy: { chapter: "OsBuilder", reasons: ["BuilderDown", "BuildQueueStuck"] },
 } as const satisfies Partial<
-  Record<HealthType, { readonly chapter: string; readonly reasons: readonly ReportReason[] }>
+  Record<HealthType, { readonly chapter: HealthChapter; readonly reasons: readonly ReportReason[] }>
 >;
 
 /**
@@ -377,21 +378,15 @@ class TransitionWriter {
       const before = this.#bad.get(type);
       if (status === "False" && allowed !== undefined && before !== allowed) {
         this.#bad.set(type, allowed);
-        this.#write({ chapter, path: "Degraded", mark: "fail", reason: allowed, message });
+        this.#write(componentDegraded(chapter, allowed, message));
       } else if (status === "True" && before !== undefined) {
         this.#bad.delete(type);
-        this.#write({ chapter, path: "Degraded", mark: "end", reason: "Recovered", message });
+        this.#write(componentRecovered(chapter, message));
       }
     }
   }
 
-  #write(line: {
-    readonly chapter: string;
-    readonly path: "Degraded";
-    readonly mark: "fail" | "end";
-    readonly reason: string;
-    readonly message: string;
-  }): void {
+  #write(line: JournalEntryOf<"cluster">): void {
     const { clock, version, report } = this.#context;
     const at = clock.now();
     const stamp = {
@@ -401,11 +396,7 @@ class TransitionWriter {
       at,
       mono: clock.monotonic(),
     };
-    // Chapter and reason come from one row of the table above; a test compares it with the table of reports.
-    report({
-      ...lineOf({ book: "cluster", level: "boundary", ...line } as JournalEntryOf<"cluster">, stamp),
-      via: "seen",
-    });
+    report({ ...lineOf(line, stamp), via: "seen" });
   }
 }
 

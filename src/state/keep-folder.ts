@@ -7,6 +7,7 @@ import type { Files } from "../ports/files.ts";
 import type { Logger } from "../ports/logger.ts";
 import { FileBookStore } from "./file-book-store.ts";
 import { BookIndexes } from "./book-indexes.ts";
+import { linesLost } from "./reports.ts";
 
 export interface KeepFolderOptions {
   readonly files: Files;
@@ -44,24 +45,13 @@ export async function keepFolder(
       report: (news) => {
         if (news.is === "gap")
           waiting.push(
-            lineOf(
-              {
-                book: "cluster",
-                chapter: "BookIndex",
-                path: "Gap",
-                mark: "end",
-                level: "boundary",
-                reason: "Gap",
-                message: news.message,
-              },
-              {
-                writer: { component: "state", instance: "bootstrap", version },
-                boot: String(began),
-                number: { seq: (seq += 1) },
-                at: clock.now(),
-                mono: clock.monotonic(),
-              },
-            ),
+            lineOf(linesLost(news), {
+              writer: { component: "state", instance: "bootstrap", version },
+              boot: String(began),
+              number: { seq: (seq += 1) },
+              at: clock.now(),
+              mono: clock.monotonic(),
+            }),
           );
       },
     },

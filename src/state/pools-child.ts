@@ -1,5 +1,4 @@
 import { MachineStateJournal } from "../api/books/machine-state-journal.ts";
-import { reasonText } from "../api/books/report-table.ts";
 import { type Node, kubernetes } from "../api/foreign/kubernetes.ts";
 import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { journals } from "../api/names.ts";
@@ -8,7 +7,6 @@ import {
   judgeJoins,
   nextOverdueMs,
   overdueLine,
-  overdueText,
   servedMachines,
   unreportedJoins,
 } from "../core/books/judge-joins.ts";
@@ -18,6 +16,7 @@ import { equalValues } from "../ignition/canonical.ts";
 import { type Caches, watching } from "../kube/controller.ts";
 import { BooksChild, type ObservedBook, type ObservedCluster, journalSelection, nameInBook } from "./books-child.ts";
 import type { KeeperChild } from "./child.ts";
+import { joinOverdue } from "./reports.ts";
 
 const cluster = "cluster";
 
@@ -83,12 +82,7 @@ function observePool(
   const overdue = joins.filter(({ is }) => is === "overdue");
   notify({ is: "overdue", pool: name, machines: overdue.length });
   const { unreported, reported } = unreportedJoins(missed.get(name) ?? new Set(), joins);
-  for (const join of unreported)
-    report({
-      about: pool,
-      notice: "JoinOverdue",
-      message: `${overdueText(join)}; ${reasonText("JoinOverdue").next}`,
-    });
+  for (const join of unreported) report(joinOverdue(pool, join));
   missed.set(name, reported);
   const againMs = nextOverdueMs(joins, now);
   return {

@@ -13,18 +13,18 @@ const exempt = [
 ];
 
 const reports = /\breport(?:\?\.)?\(/;
-/** Decisions whose reasons a controller reports unchanged, and what the daemon gives its journal. */
+/** Decisions whose reasons a controller or the daemon reports unchanged. */
 const decisions = [
   "src/core/join/judge-csr.ts",
   "src/core/render/decide-render.ts",
   "src/core/pool/drain-step.ts",
   "src/core/machine/",
-  "src/daemon/",
   "src/core/config/image-pair.ts",
 ];
 
-/** The page of a component with everything that it reports, a function for each happening. */
-const isPage = (path: string) => path.endsWith("/reports.ts") && !path.startsWith("src/api/");
+const components = ["controller", "daemon", "operator", "os-builder", "server", "state"];
+/** The page of a component with everything that it reports, a function for each happening; that of an update is long. */
+const isPage = (path: string) => path === "src/daemon/update-reports.ts" || /^src\/[^/]+\/reports\.ts$/.test(path);
 const pages = sourceFiles().filter(({ path }) => isPage(path));
 
 const spoken = sourceFiles()
@@ -55,11 +55,14 @@ test("no Event and no journal line is made by hand", () => {
   expect(found).toEqual([]);
 });
 
-/** Makes a report where it is made known, and not on the page of its component. */
-const besidePage = /\breport(?:\?\.)?\(\s*\{(?!\s*is:)/;
+/** Makes a report or a line where it is made known, and not on the page of its component. */
+const besidePage =
+  /\b(?:report|lineOf)(?:\?\.)?\(\s*\{(?!\s*(?:is:|\.\.\.lineOf\())|\bmark: "(?:begin|end|fail|skip|retry)"/;
 
-test("a component with a page of its reports makes them there alone, and each that is there is made known [guards-report-pages-1]", () => {
-  expect(pages.map(({ path }) => path)).toContain("src/os-builder/reports.ts");
+test("every component makes its reports on one page, and each that is there is made known [guards-report-pages-1]", () => {
+  expect(pages.map(({ path }) => path).filter((path) => path.endsWith("/reports.ts"))).toEqual(
+    components.map((name) => `src/${name}/reports.ts`),
+  );
   const others = sourceFiles().filter(({ path }) => !isPage(path));
   for (const { path, code } of pages) {
     const room = path.slice(0, path.lastIndexOf("/") + 1);
@@ -71,6 +74,8 @@ test("a component with a page of its reports makes them there alone, and each th
     expect(unused.map(([, name]) => name)).toEqual([]);
   }
   expect(besidePage.test('report({ about: pool, notice: "Completed", message })')).toBe(true);
+  expect(besidePage.test('lineOf({ book: "cluster", chapter: "BookIndex" }, stamp)')).toBe(true);
+  expect(besidePage.test('pen.report(line({ path, mark: "end", message }))')).toBe(true);
   expect(besidePage.test("context.report(imageBuilt(build, image, reason))")).toBe(false);
 });
 
