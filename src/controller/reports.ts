@@ -8,7 +8,7 @@ import type { ControllerConfig } from "../api/kinds/controller-config.ts";
 import type { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import type { OSImageStream } from "../api/kinds/os-image-stream.ts";
 import type { PinnedImageSet } from "../api/kinds/pinned-image-set.ts";
-import type { EventSubject, ReportedNotice } from "../api/books/reports.ts";
+import type { EventSubject, ReportedLine, ReportedNotice } from "../api/books/reports.ts";
 import type { JournalEntryIn } from "../api/books/report-table.ts";
 import { annotations, labels, namespace, objects } from "../api/names.ts";
 import type { CsrReason } from "../core/join/judge-csr.ts";
@@ -22,11 +22,11 @@ import { type Happening, noticed } from "../kube/report.ts";
 
 // The process
 
-const life = (identity: string) =>
-  ({ book: "cluster", chapter: "Controller", run: identity, level: "boundary" }) as const;
+const life = (identity: string) => ({ book: "cluster", run: identity }) as const;
 
 export const controllerStarted = (identity: string, version: string): Happening => ({
   ...life(identity),
+  chapter: "Controller",
   path: "Start",
   mark: "begin",
   reason: "Started",
@@ -36,7 +36,6 @@ export const controllerStarted = (identity: string, version: string): Happening 
 
 export const leadTaken = (identity: string): Happening => ({
   ...life(identity),
-  path: "Lead",
   mark: "begin",
   reason: "Leading",
   message: `${identity} leads`,
@@ -44,7 +43,6 @@ export const leadTaken = (identity: string): Happening => ({
 
 export const leadLost = (identity: string): Happening => ({
   ...life(identity),
-  path: "Lead",
   mark: "end",
   reason: "LeadLost",
   message: `${identity} does not lead any more`,
@@ -67,6 +65,7 @@ export const childFailed = (child: Child, message: string, isFirst: boolean): Ha
 
 export const childRecovered = (child: Child, message: string): Happening => ({
   ...inChild(child),
+  chapter: "Controller",
   mark: "end",
   reason: "Recovered",
   message,
@@ -92,13 +91,11 @@ export const configGenerated = (
     `${rendered} successfully generated (release version: ${version}, controller version: ${generatorVersion})`,
   );
 
-const inRender = (pool: string, run: string) =>
-  ({ book: `pool/${pool}`, chapter: "Render", run, mark: "end", level: "boundary" }) as const;
+const inRender = (pool: string, run: string) => ({ book: `pool/${pool}`, run, mark: "end" }) as const;
 
 /** A pool has its first target. @param members how many MachineConfigs it was merged from. */
 export const firstTargetRendered = (pool: string, to: string, members: number): Happening => ({
   ...inRender(pool, to),
-  path: "Rendered",
   reason: "RenderedConfigGenerated",
   message: `rendered from ${members} MachineConfigs`,
   data: { to, members },
@@ -125,38 +122,38 @@ export const targetChanged = (
     : {
         about: pool,
         ...inRender(pool.metadata.name, to),
-        path: "Changed",
         reason: "RenderedConfigChanged",
         message,
         data: { from, to, members },
       };
 };
 
-const renderProblem = <const P extends "Refused" | "Registries">(pool: string, path: P) =>
-  ({ book: `pool/${pool}`, chapter: "Render", path, level: "boundary" }) as const;
-
 export const renderRefused = (
   pool: string,
   reason: "RenderRefused" | "RenderedNameTaken" | "RenderedConfigNotKept",
   message: string,
-): Happening => ({ ...renderProblem(pool, "Refused"), mark: "begin", reason, message });
+): Happening => ({ book: `pool/${pool}`, mark: "begin", reason, message });
 
 export const renderRecovered = (pool: string): Happening => ({
-  ...renderProblem(pool, "Refused"),
+  book: `pool/${pool}`,
+  chapter: "Render",
+  path: "Refused",
   mark: "end",
   reason: "Recovered",
   message: "the pool can be rendered again",
 });
 
 export const registriesRefused = (pool: string, message: string): Happening => ({
-  ...renderProblem(pool, "Registries"),
+  book: `pool/${pool}`,
   mark: "begin",
   reason: "RegistriesRefused",
   message,
 });
 
 export const registriesRecovered = (pool: string): Happening => ({
-  ...renderProblem(pool, "Registries"),
+  book: `pool/${pool}`,
+  chapter: "Render",
+  path: "Registries",
   mark: "end",
   reason: "Recovered",
   message: "the registries of the pool's machines are written again",
@@ -246,21 +243,17 @@ export const refusalsLeftOut = (count: number): Happening =>
 
 // Roll-outs
 
-const inRollout = (pool: string, target: string) =>
-  ({ book: `pool/${pool}`, chapter: "Rollout", run: target, level: "boundary" }) as const;
+const inRollout = (pool: string, target: string) => ({ book: `pool/${pool}`, run: target }) as const;
 
 export const poolDeleted = (pool: string): Happening => ({
   book: `pool/${pool}`,
-  chapter: "Deleted",
-  path: "Deleted",
   mark: "end",
-  level: "boundary",
   reason: "PoolDeleted",
   message: "the pool was deleted",
 });
 
 /** A line that a decision about the pool's book made. */
-export const poolTurned = (pool: string, line: JournalEntryIn<"pool">): Happening => ({
+export const poolTurned = (pool: string, line: JournalEntryIn<"pool">): ReportedLine => ({
   about: undefined,
   book: `pool/${pool}`,
   ...line,
@@ -301,7 +294,7 @@ export const machineFailed = (machine: MachineInRollout, says: string): Happenin
 });
 
 const inCanary = (pool: MachineConfigPool, target: string) =>
-  ({ about: pool, ...inRollout(pool.metadata.name, target), path: "Canary" }) as const;
+  ({ about: pool, ...inRollout(pool.metadata.name, target) }) as const;
 
 /** @param machines that go first. */
 export const canaryBegun = (pool: MachineConfigPool, target: string, machines: readonly string[]): Happening => ({
@@ -344,6 +337,7 @@ export const targetQuarantined = (
 ): Happening => ({
   about: pool,
   ...inRollout(pool.metadata.name, target),
+  chapter: "Rollout",
   path: `Blocked/${node}`,
   mark: "note",
   reason: "TargetQuarantined",
@@ -362,7 +356,6 @@ export const nodeInSeveralPools = (node: Node, pools: readonly string[]): Happen
 /** Two sources about a machine disagree. */
 export const stateMismatched = ({ pool, target, name }: MachineInRollout, difference: string): Happening => ({
   ...inRollout(pool, target),
-  path: "StateMismatch",
   mark: "note",
   reason: "StateMismatch",
   message: `${name}: ${difference}`,
@@ -383,13 +376,11 @@ export const machinesTargeted = (pool: MachineConfigPool, target: string, given:
 export const machinesDeferred = (pool: MachineConfigPool, nodes: readonly string[]): Happening =>
   noticed(pool, "DeferringOperatorNodeUpdate", `The operator runs on ${nodes.join(", ")}, which is updated last`);
 
-const inUpdate = (node: string, run: string) =>
-  ({ book: `node/${node}`, chapter: "Update", run, level: "boundary" }) as const;
+const inUpdate = (node: string, run: string) => ({ book: `node/${node}`, run }) as const;
 
 /** @param taken the target that the machine had been given, and did not need. */
 export const targetWithdrawn = (node: string, taken: string, target: string): Happening => ({
   ...inUpdate(node, taken),
-  path: "Updated",
   mark: "end",
   outcome: "Superseded",
   reason: "Superseded",
@@ -403,7 +394,6 @@ export const targetGiven = (
   { inImage, data }: { readonly inImage: string; readonly data: Readonly<Record<string, string>> },
 ): Happening => ({
   ...inUpdate(node, target),
-  path: "Requested",
   mark: "begin",
   reason: "TargetSet",
   message: `${node} gets ${target}${inImage}`,
@@ -437,7 +427,6 @@ export const nodeCordoned = (node: Node, again: boolean): Happening => {
   return {
     about: node,
     ...inDrainOf(node),
-    path: "Executed/Cordoned",
     mark: "end",
     reason: again ? "CordonedAgain" : "Cordoned",
     message: again
@@ -450,7 +439,6 @@ export const nodeCordoned = (node: Node, again: boolean): Happening => {
 export const cordonFound = (node: Node): Happening => ({
   about: undefined,
   ...inDrainOf(node),
-  path: "Executed/Cordoned",
   mark: "end",
   reason: "Cordoned",
   message: "it was already cordoned",
@@ -462,7 +450,6 @@ export const drainBegun = (
   { pods, foreseen }: { readonly pods: number | undefined; readonly foreseen: string | undefined },
 ): Happening => ({
   ...inDrainOf(node),
-  path: "Executed/Drained",
   mark: "begin",
   reason: "Draining",
   message: `${pods === undefined ? "pods have" : pods === 1 ? "1 pod has" : `${pods} pods have`} to leave${foreseen === undefined ? "" : `; foreseen: ${foreseen}`}`,
@@ -476,7 +463,6 @@ export const drainHeld = (
 ): Happening => ({
   about: node,
   ...inDrainOf(node),
-  path: "Executed/Drained",
   mark: "note",
   reason,
   message,
@@ -486,7 +472,6 @@ export const drainHeld = (
 export const drainGivenUp = (node: Node, request: string, message: string): Happening => ({
   about: node,
   ...inDrain(node.metadata.name, request),
-  path: "Executed/Drained",
   mark: "end",
   outcome: "Skipped",
   reason: drainReasons.skipped,
@@ -495,7 +480,6 @@ export const drainGivenUp = (node: Node, request: string, message: string): Happ
 
 export const nodeDrained = (node: string, request: string): Happening => ({
   ...inDrain(node, request),
-  path: "Executed/Drained",
   mark: "end",
   reason: "Drained",
   message: "all pods have left",
@@ -503,16 +487,24 @@ export const nodeDrained = (node: string, request: string): Happening => ({
 
 /** @param how it is now, in a few words. */
 export const nodeUncordoned = (node: Node, { request, remedy, wasCordoned }: Uncordoned, how: string): Happening => {
-  const section = { ...inDrain(node.metadata.name, request), path: "Complete/Uncordoned" } as const;
+  const drain = inDrain(node.metadata.name, request);
   if (remedy)
     return {
       about: node,
-      ...section,
+      ...drain,
       mark: "end",
       reason: "Uncordoned",
       message: `Update completed for ${node.metadata.name}: it is back in service`,
     };
   return wasCordoned
-    ? { ...section, mark: "end", reason: "CordonStays", message: how }
-    : { ...section, mark: "skip", outcome: "NotRequired", reason: "NotRequired", message: how };
+    ? { ...drain, mark: "end", reason: "CordonStays", message: how }
+    : {
+        ...drain,
+        chapter: "Update",
+        path: "Complete/Uncordoned",
+        mark: "skip",
+        outcome: "NotRequired",
+        reason: "NotRequired",
+        message: how,
+      };
 };

@@ -1,13 +1,15 @@
-import type { BookSections, JournalEntryIn } from "../api/books/report-table.ts";
-import type { EventSubject } from "../api/books/reports.ts";
+import type { BookSections } from "../api/books/report-table.ts";
+import type { EventSubject, ReportedShortLineOf } from "../api/books/reports.ts";
 import type { PhaseReport, PhaseSpan } from "../core/books/update-conditions.ts";
 
 export type UpdateSection = keyof BookSections["node"]["Update"];
 
-/** What happened to the machine: a line of its book, and the other forms of it. */
-export type MachineHappening = JournalEntryIn<"node"> & {
-  /** The subject of its Event. The Event is made each time it is given; the journal has the line once. */
-  readonly about?: EventSubject | undefined;
+type Unnamed<L> = L extends unknown ? Omit<L, "book" | "isWritten"> : never;
+/**
+ * What happened to the machine: a line of its book, and the other forms of it. Its Event is made each time the subject is
+ * given; the journal has the line once.
+ */
+export type MachineHappening = Unnamed<ReportedShortLineOf<"node">> & {
   /** The conditions of the MachineConfigNode that say the same. */
   readonly phases?: readonly PhaseReport[];
 };

@@ -1,6 +1,7 @@
 import type { JournalLine } from "../api/books/journal-line.ts";
 import type { EventSubject, ReportedLine } from "../api/books/reports.ts";
-import { bookSections } from "../api/books/report-table.ts";
+import { type JournalEntry, bookSections } from "../api/books/report-table.ts";
+import { completeLine } from "../api/books/short-lines.ts";
 import type { PhaseReport } from "../core/books/update-conditions.ts";
 import type { Report } from "../kube/report.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -62,21 +63,23 @@ export function nodeJournal({
 }): NodeJournal {
   const memory = reportedMemory(past);
   /** The one place that reports a line of the machine's book. Of one that is no news, it reports only the Event. */
-  const write = ({ about, phases: _, ...given }: MachineHappening, isWritten: boolean): void => {
+  const write = ({ about, phases: _, ...given }: MachineHappening, hasPlace: boolean): void => {
+    const line: JournalEntry = completeLine({ book: `node/${nodeName}`, ...given });
+    const isWritten = !hasPlace || !isNews(line, memory);
     if (isWritten && about === undefined) return;
-    const line = { book: `node/${nodeName}`, ...withMemory(given, memory, clock.now()) };
-    const reported = { ...line, about, isWritten };
+    const after = withMemory(line, memory, clock.now());
+    const reported = { ...after, about, isWritten };
     report(reported as ReportedLine);
-    if (!isWritten) rememberLine(line, { at: clock.now(), boot: memory.boot }, memory);
+    if (!isWritten) rememberLine(after, { at: clock.now(), boot: memory.boot }, memory);
   };
   const pen: Pen = {
     memory,
     clock,
     report(happening) {
       if (happening.phases !== undefined) phases?.(happening.phases);
-      write(happening, !isNews(happening, memory));
+      write(happening, true);
     },
-    event: (happening) => write(happening, true),
+    event: (happening) => write(happening, false),
   };
   return {
     get run() {
@@ -104,7 +107,7 @@ export function nodeJournal({
 }
 
 /** The line as the journal has it: with the update that it is part of, and as what follows those before it. */
-function withMemory(line: Omit<MachineHappening, "about" | "phases">, memory: ReportedMemory, now: number) {
+function withMemory(line: JournalEntry, memory: ReportedMemory, now: number) {
   const { chapter, path, run = chapter === "Rollback" ? memory.goingBackFrom : undefined } = line;
   if (chapter === "Drift" && memory.drift !== undefined && line.mark === "begin")
     return { ...line, mark: "note" } as const;

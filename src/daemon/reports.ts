@@ -18,15 +18,13 @@ type About = EventSubject | undefined;
 
 // Joining
 
-const inJoin = { chapter: "Join", mark: "end", level: "boundary" } as const;
-const inFirstBoot = { chapter: "Firstboot", mark: "end", level: "boundary" } as const;
+const inFirstBoot = { chapter: "Firstboot", mark: "end" } as const;
 const validated = (config: string) =>
   ({ path: "Validated", reason: "Validated", message: `the machine has ${config}`, data: { config } }) as const;
 
 /** @param from where its configuration was found. */
 export const machineAdopted = (config: string, from: string): MachineHappening => ({
-  ...inJoin,
-  path: "Adopted",
+  mark: "end",
   reason: "Adopted",
   message: `the machine has ${config}`,
   data: { from },
@@ -54,24 +52,27 @@ export const machineRegistered = (): MachineHappening => ({
 });
 
 export const daemonUp = (): MachineHappening => ({
-  ...inFirstBoot,
-  path: "DaemonUp",
+  mark: "end",
   reason: "Up",
   message: "the daemon manages the machine",
 });
 
 export const firstBootValidated = (config: string): MachineHappening => ({ ...inFirstBoot, ...validated(config) });
 
-export const joinValidated = (config: string): MachineHappening => ({ ...inJoin, ...validated(config) });
+export const joinValidated = (config: string): MachineHappening => ({
+  chapter: "Join",
+  mark: "end",
+  ...validated(config),
+});
 
 // The first boot: there is no API server yet, so that it makes no Events, and its machine has no name
 
-const atFirstBoot = { book: "node/self", chapter: "Firstboot", level: "boundary" } as const;
+const ofSelf = { book: "node/self" } as const;
+const atFirstBoot = { ...ofSelf, chapter: "Firstboot" } as const;
 
 /** @param bootImage the system that the machine started from, as it calls itself. */
 export const firstConfigRead = (config: string, bootImage: string | undefined): Happening => ({
-  ...atFirstBoot,
-  path: "EncapsulatedConfigRead",
+  ...ofSelf,
   mark: "end",
   reason: "Read",
   message: `${config}${bootImage === undefined ? "" : `; the machine started from ${bootImage}`}`,
@@ -126,8 +127,7 @@ export const firstBootFailed = (problem: string): Happening => ({
 });
 
 export const firstBootGivenUp = (why: string): Happening => ({
-  ...atFirstBoot,
-  path: "Validated",
+  ...ofSelf,
   mark: "fail",
   reason: "Refused",
   message: why,
@@ -139,45 +139,31 @@ export const machineDegraded = (
   reason: BookSections["node"]["Degraded"]["Failed"][number],
   message: string,
   about: About,
-): MachineHappening => ({
-  about,
-  chapter: "Degraded",
-  path: "Failed",
-  mark: "fail",
-  level: "boundary",
-  reason,
-  message,
-});
+): MachineHappening =>
+  // Some of the reasons are in other sections, too: the section is given for all of them.
+  ({ about, chapter: "Degraded", path: "Failed", mark: "fail", reason, message }) as MachineHappening;
 
 export const machineRecovered = (config: string): MachineHappening => ({
-  chapter: "Degraded",
-  path: "Ended",
   mark: "end",
-  level: "boundary",
   reason: "Recovered",
   message: `the machine has ${config}`,
 });
 
 export const driftFound = (message: string, about: About): MachineHappening => ({
   about,
-  chapter: "Drift",
-  path: "Detected",
   mark: "begin",
-  level: "boundary",
   reason: "ConfigDrift",
   message,
 });
 
-const driftEnded = { chapter: "Drift", path: "Ended", mark: "end", level: "boundary" } as const;
-
 export const driftGone = (config: string): MachineHappening => ({
-  ...driftEnded,
+  mark: "end",
   reason: "DriftGone",
   message: `the files of ${config} are as they were applied`,
 });
 
 export const driftForced = (config: string): MachineHappening => ({
-  ...driftEnded,
+  mark: "end",
   reason: "DriftForced",
   message: `the configuration ${config} is applied over the existing content: ${hostPaths.force} requests it`,
 });
@@ -195,16 +181,13 @@ export const watchEnded = (node: Node, target: string): Happening =>
 
 // Certificates and pinned images
 
-const inCertificates = (node: string) =>
-  ({ book: `node/${node}`, chapter: "Certificates", path: "Written", level: "boundary" }) as const;
-
 /** @param written and removed: paths. */
 export const certificatesWritten = (
   node: string,
   written: readonly string[],
   removed: readonly string[],
 ): Happening => ({
-  ...inCertificates(node),
+  book: `node/${node}`,
   mark: "end",
   reason: "CertificatesWritten",
   message: `${countText(written.length, "certificate file")} written, ${removed.length} removed`,
@@ -212,7 +195,7 @@ export const certificatesWritten = (
 });
 
 export const certificatesFailed = (node: string, problem: string): Happening => ({
-  ...inCertificates(node),
+  book: `node/${node}`,
   mark: "fail",
   reason: "CertificatesFailed",
   message: problem,
@@ -221,9 +204,6 @@ export const certificatesFailed = (node: string, problem: string): Happening => 
 const inPinnedImages = (node: string, sets: readonly PinnedSetVersion[]) =>
   ({
     book: `node/${node}`,
-    chapter: "PinnedImages",
-    path: "Fetched",
-    level: "boundary",
     data: { sets: sets.map(({ name, generation }) => `${name}@${generation}`).join(" ") },
   }) as const;
 

@@ -6,6 +6,7 @@
 import type { Node } from "../api/foreign/kubernetes.ts";
 import type { BookSections } from "../api/books/report-table.ts";
 import type { EventSubject } from "../api/books/reports.ts";
+import { placeOfReason } from "../api/books/short-lines.ts";
 import { machineConfigNodeConditions as types } from "../api/names.ts";
 import { defined } from "../api/schema/defined.ts";
 import { type SectionReport, phaseOfCondition } from "../core/books/update-conditions.ts";
@@ -34,18 +35,17 @@ const [mostNamedUnits, mostNamedPaths] = [5, 20];
 
 type About = EventSubject | undefined;
 
-const inUpdate = <const P extends UpdateSection>(path: P) => ({ chapter: "Update", path, level: "boundary" }) as const;
+const inUpdate = <const P extends UpdateSection>(path: P) => ({ chapter: "Update", path }) as const;
 
 /** The same as the condition of the section's phase. */
-const withPhase = (happening: MachineHappening & SectionReport): MachineHappening => {
-  const phase = phaseOfCondition(happening);
+const withPhase = (happening: MachineHappening): MachineHappening => {
+  const phase = phaseOfCondition({ ...placeOfReason("node", happening.reason), ...happening } as SectionReport);
   return phase === undefined ? happening : { ...happening, phases: [phase] };
 };
 
 // Its target
 
 export const targetSeen = (target: string, from: string | undefined): MachineHappening => ({
-  ...inUpdate("Requested"),
   run: target,
   mark: "end",
   reason: "TargetSeen",
@@ -53,7 +53,7 @@ export const targetSeen = (target: string, from: string | undefined): MachineHap
   data: { to: target, ...defined({ from }) },
 });
 
-const comparing = { ...inUpdate("Prepared"), mark: "begin", reason: "Checking" } as const;
+const comparing = { mark: "begin", reason: "Checking" } as const;
 
 export const targetCompared = (): MachineHappening => ({ ...comparing, message: "the machine is compared with it" });
 
@@ -84,7 +84,6 @@ export const policiesAwaited = (message: string): MachineHappening => ({
 
 /** @param booted the system that runs. */
 export const updatePlanned = (plan: ChangePlan, booted: ObservedDeployment, target: NodeConfig): MachineHappening => ({
-  ...inUpdate("Prepared"),
   mark: "end",
   reason: "Planned",
   message: `${countText(plan.changes.length, "change")}; ${describeBecause(plan.because) || "nothing has to be done"}`,
@@ -100,17 +99,14 @@ export const bootResynced = (node: Node, target: string): Happening =>
 
 // Images
 
-const inPull = inUpdate("Executed/ImagePulled");
-
 export const pullBegun = (images: readonly string[]): MachineHappening =>
-  withPhase({ ...inPull, mark: "begin", reason: "Pulling", message: images.join(", ") });
+  withPhase({ mark: "begin", reason: "Pulling", message: images.join(", ") });
 
 export const imagesPulled = (images: readonly string[]): MachineHappening =>
-  withPhase({ ...inPull, mark: "end", reason: "Pulled", message: images.join(", ") });
+  withPhase({ mark: "end", reason: "Pulled", message: images.join(", ") });
 
 /** The image exists; the condition names its problem. */
 export const imageMismatched = (message: string): MachineHappening => ({
-  ...inPull,
   mark: "fail",
   reason: "PullFailed",
   message,
@@ -128,14 +124,12 @@ export const drainUnneeded = (): MachineHappening => withPhase({ ...inUpdate("Ex
 /** @param isNews the Node does not ask for it yet. */
 export const drainRequested = (node: Node, target: string, isNews: boolean): MachineHappening => ({
   about: isNews ? node : undefined,
-  ...inUpdate("Executed/Cordoned"),
   mark: "begin",
   reason: "DrainRequested",
   message: `Draining ${node.metadata.name} to update it to ${target}`,
 });
 
 export const uncordonRequested = (): MachineHappening => ({
-  ...inUpdate("Complete/Uncordoned"),
   mark: "begin",
   reason: "UncordonRequested",
   message: "the daemon asked for the machine to be put back into service",
@@ -173,17 +167,13 @@ export const newSystemRuns = (node: Node, image: string): Happening =>
 
 // Its files
 
-const inFiles = inUpdate("Executed/Files");
-
 export const writingBegun = (config: string): MachineHappening => ({
-  ...inFiles,
   mark: "begin",
   reason: "Writing",
   message: `files and units of ${config}`,
 });
 
 export const filesWritten = (config: string, plan: ChangePlan): MachineHappening => ({
-  ...inFiles,
   mark: "end",
   reason: "Written",
   message: `files and units of ${config} are on the disk`,
@@ -191,14 +181,12 @@ export const filesWritten = (config: string, plan: ChangePlan): MachineHappening
 });
 
 export const originalsNotKept = (paths: readonly string[]): MachineHappening => ({
-  ...inFiles,
   mark: "note",
   reason: "OriginalNotKept",
   message: `not kept, because it is too large or cannot be read: what was here before it was managed: ${listText(paths, mostNamedPaths)}`,
 });
 
 export const unitsSkipped = (units: readonly string[]): MachineHappening => ({
-  ...inFiles,
   mark: "note",
   reason: "UnitSkipped",
   message: `not enabled, because the machine has no such unit: ${listText(units, mostNamedUnits)}`,
@@ -227,7 +215,6 @@ export const machineRebooted = (
 
 export const rebootOverdue = (node: Node, problem: string): MachineHappening => ({
   about: node,
-  ...inReboot,
   mark: "fail",
   reason: "RebootFailed",
   message: `the machine ${problem}`,
@@ -235,7 +222,6 @@ export const rebootOverdue = (node: Node, problem: string): MachineHappening => 
 
 export const stagedNotFinalised = (failure: string, about: About): MachineHappening => ({
   about,
-  ...inReboot,
   mark: "fail",
   reason: "FinaliseFailed",
   message: `the system that was staged was not finalised at the last shutdown: ${failure}`,
@@ -246,24 +232,19 @@ export const rebootSkipped = (node: Node, config: string): Happening =>
 
 // Its services
 
-const inService = inUpdate("PostAction/Service");
-
 export const actionsBegun = ({ because }: ChangePlan): MachineHappening => ({
-  ...inService,
   mark: "begin",
   reason: "Acting",
   message: describeBecause(because),
 });
 
 export const actionsDone = (plan: ChangePlan): MachineHappening => ({
-  ...inService,
   mark: "end",
   reason: reasonOfActions(plan),
   message: describeActions(plan),
 });
 
 export const noActionNeeded = ({ because }: ChangePlan): MachineHappening => ({
-  ...inService,
   mark: "end",
   reason: "None",
   message: describeBecause(because) || "the changes take effect on their own",
@@ -271,7 +252,6 @@ export const noActionNeeded = ({ because }: ChangePlan): MachineHappening => ({
 
 /** @param sentence about an action that an unfinished update owed. */
 export const debtDropped = (sentence: string): MachineHappening => ({
-  ...inService,
   mark: "note",
   reason: "DebtDropped",
   message: sentence,
@@ -290,10 +270,7 @@ export const actionFailed = (node: Node, step: LocalStep, problem: string): Happ
 
 // The content of its image
 
-const inSettling = inUpdate("PostAction/Settled");
-
 export const settlingBegun = (): MachineHappening => ({
-  ...inSettling,
   mark: "begin",
   reason: "Settling",
   message: "the image's content is not applied yet",
@@ -301,14 +278,13 @@ export const settlingBegun = (): MachineHappening => ({
 
 /** @param restored how many paths and units. */
 export const contentSettled = (restored: number): MachineHappening => ({
-  ...inSettling,
   mark: "end",
   reason: "Settled",
   message: `${restored} of what the machine is to have were restored when it booted`,
 });
 
 export const contentNotApplied = (message: string): MachineHappening => ({
-  ...inSettling,
+  ...inUpdate("PostAction/Settled"),
   mark: "fail",
   reason: "SettleFailed",
   message,
@@ -319,15 +295,15 @@ export const contentNotApplied = (message: string): MachineHappening => ({
 /** The section of a step has failed. */
 export const stepFailed = (step: LocalStep, problem: string): MachineHappening => {
   const failed = { mark: "fail", message: problem } as const;
-  if (step.do === "prefetch") return { ...inPull, ...failed, reason: "PullFailed" };
+  if (step.do === "prefetch") return { ...failed, reason: "PullFailed" };
   if (step.do === "stageOs" || step.do === "discardStaged")
     return { ...inUpdate("Executed/OS"), ...failed, reason: "StageFailed" };
-  if (step.do === "reboot") return { about: undefined, ...inReboot, ...failed, reason: "RebootFailed" };
-  if (isWrite(step)) return { ...inFiles, ...failed, reason: "WriteFailed" };
-  if (isAction(step)) return { ...inService, ...failed, reason: "ServiceFailed" };
+  if (step.do === "reboot") return { about: undefined, ...failed, reason: "RebootFailed" };
+  if (isWrite(step)) return { ...failed, reason: "WriteFailed" };
+  if (isAction(step)) return { ...inUpdate("PostAction/Service"), ...failed, reason: "ServiceFailed" };
   // Either before anything was written, or after all was.
   return step.do === "openLedger"
-    ? { ...inFiles, ...failed, reason: "UpdateFailed" }
+    ? { ...inUpdate("Executed/Files"), ...failed, reason: "UpdateFailed" }
     : { ...inUpdate("Resumed"), ...failed, reason: "UpdateFailed" };
 };
 
@@ -342,7 +318,6 @@ export const packagesMissing = (problem: string): MachineHappening => ({
 // Its end
 
 export const operationResumed = (config: string): MachineHappening => ({
-  ...inUpdate("Resumed"),
   mark: "end",
   reason: "Resumed",
   message: `in normal operation with ${config}`,
@@ -351,7 +326,7 @@ export const operationResumed = (config: string): MachineHappening => ({
 export const updateDone = (node: Node, config: string): Happening =>
   noticed(node, "NodeDone", `${node.metadata.name} now has ${config}`);
 
-const succeeded = { ...inUpdate("Updated"), mark: "end", reason: "Succeeded", outcome: "Succeeded" } as const;
+const succeeded = { mark: "end", reason: "Succeeded", outcome: "Succeeded" } as const;
 
 export const updateSucceeded = (config: string): MachineHappening => ({
   ...succeeded,
@@ -364,7 +339,7 @@ export const updateReached = (config: string): MachineHappening => ({
   message: `the machine has ${config}; the next target came before this line`,
 });
 
-const superseded = { ...inUpdate("Updated"), mark: "end", reason: "Superseded", outcome: "Superseded" } as const;
+const superseded = { mark: "end", reason: "Superseded", outcome: "Superseded" } as const;
 
 /** @param config that the machine has, and that was chosen again. */
 export const updateSuperseded = (config: string, target: string): MachineHappening => ({
@@ -390,7 +365,6 @@ export const wayBackDecided = (
   run: target,
   path: "Decided",
   mark: "begin",
-  level: "boundary",
   reason,
   message,
 });
@@ -408,7 +382,6 @@ const wayBackDone = {
   chapter: "Rollback",
   path: "Done",
   mark: "end",
-  level: "boundary",
   reason: "WentBack",
   outcome: "RolledBack",
 } as const;

@@ -5,20 +5,24 @@ import {
   type ReportInput,
   type ReportedLine,
   type ReportedNotice,
+  type ReportedShortLine,
   eventForms,
   notices,
 } from "../api/books/reports.ts";
 import { bookKindOf, inTable } from "../api/books/report-table.ts";
+import { completeLine } from "../api/books/short-lines.ts";
 import { redactText } from "../core/text/redact.ts";
 import type { Logger } from "../ports/logger.ts";
 import type { Journal } from "../ports/journal.ts";
 import type { EventRecorder } from "./event-recorder.ts";
 
 /** Everything that tells of something that happened: lines of books, with or without an Event, and notices. */
-export type Happening = ReportInput | readonly ReportInput[];
+export type Happening = HappeningForm | readonly HappeningForm[];
+/** The table of reasons has level and section of a line; only lines that a decision makes are complete. */
+type HappeningForm = ReportedShortLine | ReportedNotice;
 
 /** Reports a happening, once. Never throws and never waits. */
-export type Report = (happening: Happening) => void;
+export type Report = (happening: Happening | ReportInput) => void;
 
 /** A report that belongs to no chapter. @param message one sentence: what happened. */
 export const noticed = (about: EventSubject, notice: Notice, message: string): ReportedNotice => ({
@@ -27,7 +31,7 @@ export const noticed = (about: EventSubject, notice: Notice, message: string): R
   message,
 });
 
-export const reportsOf = (happening: Happening): readonly ReportInput[] =>
+export const reportsOf = (happening: Happening | ReportInput): readonly ReportInput[] =>
   Array.isArray(happening) ? (happening as readonly ReportInput[]) : [happening as ReportInput];
 
 /**
@@ -54,7 +58,7 @@ export function createReport({
       log[type === "Warning" ? "warn" : "debug"]({ reason: input.notice, says: message }, "reported");
       return;
     }
-    const { about: _, isWritten = false, ...line } = input;
+    const { about: _, isWritten = false, ...line } = completeLine(input);
     if (!isWritten) journal.line(line);
     const form = eventFormOf(line);
     if (form !== undefined && about !== undefined)

@@ -9,8 +9,7 @@ import { type Happening, noticed } from "../kube/report.ts";
 
 // The process
 
-const inStart = (identity: string) =>
-  ({ book: "cluster", chapter: "Operator", run: identity, path: "Start", level: "boundary" }) as const;
+const inStart = (identity: string) => ({ book: "cluster", chapter: "Operator", run: identity, path: "Start" }) as const;
 
 export const operatorStarted = (identity: string, version: string): Happening => ({
   ...inStart(identity),
@@ -33,10 +32,8 @@ export const operatorStopped = (identity: string): Happening => ({
 const inSync = (identity: string | undefined, task: string) =>
   ({
     book: "cluster",
-    chapter: "Operator",
     ...defined({ run: identity }),
     path: `Sync/${task}`,
-    level: "boundary",
   }) as const;
 
 export const taskFailed = (identity: string | undefined, task: string, why: string): Happening => ({
@@ -67,24 +64,18 @@ export const userDataRenewed = (secret: Secret): Happening =>
 export const certificateRotated = (rotated: string): Happening => ({
   book: "cluster",
   // Without a run: a line of the chapter that is open, which is a server's.
-  chapter: "Server",
-  path: "Certificate",
   mark: "note",
-  level: "boundary",
   reason: "CertificateRotated",
   message: `of the config server: ${rotated}`,
 });
 
 // Versions
 
-const inInstall = (version: string) =>
-  ({ book: "cluster", chapter: "Install", run: version, level: "boundary" }) as const;
-const inUpgrade = (from: string, to: string) =>
-  ({ book: "cluster", chapter: "Upgrade", run: `${from} to ${to}`, level: "boundary" }) as const;
+const inInstall = (version: string) => ({ book: "cluster", run: version }) as const;
+const inUpgrade = (from: string, to: string) => ({ book: "cluster", run: `${from} to ${to}` }) as const;
 
 export const installBegun = (version: string): Happening => ({
   ...inInstall(version),
-  path: "Begun",
   mark: "begin",
   reason: "InstallBegan",
   message: `${version} is being installed`,
@@ -94,7 +85,6 @@ export const installBegun = (version: string): Happening => ({
 /** @param isRepeated an operator before has reported it. */
 export const upgradeBegun = (from: string, to: string, isRepeated: boolean): Happening => ({
   ...inUpgrade(from, to),
-  path: "Begun",
   mark: isRepeated ? "retry" : "begin",
   reason: "UpgradeBegan",
   message: `from ${from} to ${to}`,
@@ -112,11 +102,13 @@ export const versionReached = (
   version: string,
   pools: readonly { readonly name: string; readonly config: string }[],
 ): Happening => {
-  const chapter = from === undefined ? inInstall(version) : inUpgrade(from, version);
+  const begun = from === undefined ? inInstall(version) : inUpgrade(from, version);
+  const chapter = from === undefined ? "Install" : "Upgrade";
   const ofPools = pools.map(
     ({ name, config }) =>
       ({
-        ...chapter,
+        ...begun,
+        chapter,
         path: `Pool/${name}`,
         mark: "end",
         reason: "AllUpdated",
@@ -124,16 +116,12 @@ export const versionReached = (
       }) as const,
   );
   const end = {
-    ...chapter,
-    path: "Finished",
+    ...begun,
     mark: "end",
     outcome: "Succeeded",
     message: `everything is at ${version}`,
   } as const;
-  return [
-    ...ofPools,
-    end.chapter === "Install" ? { ...end, reason: "InstallDone" } : { ...end, reason: "UpgradeDone" },
-  ];
+  return [...ofPools, from === undefined ? { ...end, reason: "InstallDone" } : { ...end, reason: "UpgradeDone" }];
 };
 
 /** @param way the versions that the operator goes from and to, or is at. */

@@ -11,29 +11,22 @@ import { type FailureRecord, attemptOf } from "../core/build/build-retry.ts";
 import { type Happening, noticed } from "../kube/report.ts";
 import { poolOfBuild } from "./cluster-facts.ts";
 
-/** The one section of a chapter of the same name, which a single line begins and ends. */
-const ended = <const C extends string>(chapter: C) =>
-  ({ chapter, path: chapter, mark: "end", level: "boundary" }) as const;
 const bookOf = ({ metadata }: MachineOSBuild) => ({ book: `build/${metadata.name}` }) as const;
 /** The chapter of a build in the book of its pool. */
 const inPool = (build: MachineOSBuild) =>
   ({
     book: `pool/${poolOfBuild(build)}`,
-    chapter: "Build",
     run: build.metadata.name,
-    path: "Built",
-    level: "boundary",
   }) as const;
 const inAttempt = (build: MachineOSBuild) => {
   const attempt = attemptOf(build);
-  return { ...bookOf(build), chapter: "Building", run: String(attempt), path: `Attempt/${attempt}` } as const;
+  return { ...bookOf(build), run: String(attempt), path: `Attempt/${attempt}` } as const;
 };
 const byAdministrator = (action: string) => ({ action, actor: "administrator" }) as const;
 
 // The process
 
-const life = (identity: string) =>
-  ({ book: "cluster", chapter: "OsBuilder", run: identity, level: "boundary" }) as const;
+const life = (identity: string) => ({ book: "cluster", chapter: "OsBuilder", run: identity }) as const;
 
 export const builderStarted = (identity: string, version: string): Happening => ({
   ...life(identity),
@@ -58,11 +51,8 @@ export const poolOptedIn = (config: MachineOSConfig, source: string): Happening 
   const pool = config.spec.machineConfigPool.name;
   return {
     book: `pool/${pool}`,
-    chapter: "OptIn",
     run: config.metadata.uid ?? config.metadata.name,
-    path: "Asked",
     mark: "end",
-    level: "boundary",
     reason: "OptedIn",
     message: `machines of ${pool} get images that are built on the cluster (${source})`,
     data: { source },
@@ -73,11 +63,8 @@ export const poolOptedIn = (config: MachineOSConfig, source: string): Happening 
 export const poolOptedOut = (pool: MachineConfigPool, run: string): Happening => ({
   about: pool,
   book: `pool/${pool.metadata.name}`,
-  chapter: "OptOut",
   run,
-  path: "Asked",
   mark: "end",
-  level: "boundary",
   reason: "OptedOut",
   message: `machines of ${pool.metadata.name} go back to the stock operating system`,
 });
@@ -162,7 +149,7 @@ export const buildPlanned = (
   {
     about: build,
     ...bookOf(build),
-    ...ended("Planned"),
+    mark: "end",
     reason: "BuildPlanned",
     message: `${strategy}: ${because}`,
     data: { strategy, config: rendered, key, pool: poolOfBuild(build), ...defined({ from: from?.metadata.name }) },
@@ -185,10 +172,7 @@ export const configReplaced = (
 /** The build waits for others, because its backend runs as many as it may. */
 export const buildQueued = (message: string): Happening => ({
   book: "cluster",
-  chapter: "OsBuilder",
-  path: "Queue",
   mark: "note",
-  level: "progress",
   reason: "BuildQueued",
   message,
 });
@@ -202,11 +186,11 @@ export const runBegun = (build: MachineOSBuild, message: string): Happening => [
   {
     ...bookOf(build),
     run: String(attemptOf(build)),
-    ...ended("Prepared"),
+    mark: "end",
     reason: "BuildPrepared",
     message: `attempt ${attemptOf(build)} has all of its inputs`,
   },
-  { about: build, ...inAttempt(build), mark: "begin", level: "boundary", reason: "BuildStarted", message },
+  { about: build, ...inAttempt(build), mark: "begin", reason: "BuildStarted", message },
 ];
 
 /** The run of an attempt was seen for the first time. */
@@ -217,7 +201,6 @@ export const runSeen = (build: MachineOSBuild): Happening =>
 export const stepReached = (build: MachineOSBuild, step: string | undefined, reason: string): Happening => ({
   ...inAttempt(build),
   mark: "note",
-  level: "progress",
   reason: "BuildStepDone",
   message: `at ${step ?? reason}`,
   data: { step: step ?? "" },
@@ -232,7 +215,6 @@ export const attemptFailed = (
   about: build,
   ...inAttempt(build),
   mark: "fail",
-  level: "boundary",
   reason: "BuildStepFailed",
   message: because,
   data: { class: record.class, step: record.step },
@@ -250,8 +232,15 @@ export const imageBuilt = (
         notice: "BuildReused",
         message: `takes the image of ${build.metadata.annotations?.[annotations.reusedFrom] ?? "an earlier build"}: ${image}`,
       }
-    : { about: build, ...inAttempt(build), mark: "end", level: "boundary", reason: "ImageBuilt", message: image },
-  { ...bookOf(build), ...ended("Verified"), reason: "ImageBuilt", message: `${image} (${reason})` },
+    : { about: build, ...inAttempt(build), chapter: "Building", mark: "end", reason: "ImageBuilt", message: image },
+  {
+    ...bookOf(build),
+    chapter: "Verified",
+    path: "Verified",
+    mark: "end",
+    reason: "ImageBuilt",
+    message: `${image} (${reason})`,
+  },
   {
     ...inPool(build),
     mark: "end",
@@ -276,7 +265,6 @@ export const buildFailed = (
       about: undefined,
       ...inAttempt(build),
       mark: "fail",
-      level: "boundary",
       reason: "BuildStepFailed",
       message,
       data: { ...data, step: record?.step ?? "" },
@@ -285,7 +273,6 @@ export const buildFailed = (
     {
       about: build,
       ...bookOf(build),
-      ...ended("Failed"),
       mark: "fail",
       reason: reason === "RetryLimitReached" ? "RetryLimitReached" : "BuildFailed",
       message,
@@ -314,7 +301,9 @@ export const buildInterrupted = (
     {
       about: build,
       ...bookOf(build),
-      ...ended("Interrupted"),
+      chapter: "Interrupted",
+      path: "Interrupted",
+      mark: "end",
       outcome: "Interrupted",
       reason: "BuildInterrupted",
       message,
@@ -327,7 +316,7 @@ export const buildInterrupted = (
 
 export const imagePublished = (build: MachineOSBuild, image: string, pool: string): Happening => ({
   ...bookOf(build),
-  ...ended("Published"),
+  mark: "end",
   reason: "ImagePublished",
   message: `${image} is the image of ${pool}`,
   data: { image, pool },
@@ -340,7 +329,7 @@ export const imageRolledOut = (
   { pool, machines }: { readonly pool: string; readonly machines: number },
 ): Happening => ({
   ...bookOf(build),
-  ...ended("RolledOut"),
+  mark: "end",
   reason: "ImageRolledOut",
   message: `all ${machines} machines of ${pool} run ${image}`,
   data: { pool, machines },
@@ -350,7 +339,7 @@ export const imageRolledOut = (
 export const buildPruned = (build: MachineOSBuild, image: string | undefined): Happening => ({
   about: image === undefined ? undefined : build,
   ...bookOf(build),
-  ...ended("Pruned"),
+  mark: "end",
   reason: "ImagePruned",
   message: image ?? "the build was removed; it has no image of its own, or others have it too",
 });

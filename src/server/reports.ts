@@ -3,6 +3,7 @@
  * Callers give the facts, and pass the result to `report`.
  */
 import type { JournalEntryOf } from "../api/books/report-table.ts";
+import type { ReportedLine } from "../api/books/reports.ts";
 import { defined } from "../api/schema/defined.ts";
 import { serverUpLine } from "../core/operator/bootstrap-journal.ts";
 import type { Happening } from "../kube/report.ts";
@@ -16,8 +17,8 @@ export interface ReportingServer {
 
 type Facts = NonNullable<JournalEntryOf<"cluster">["data"]>;
 
-const inServer = (identity: string) =>
-  ({ book: "cluster", chapter: "Server", run: identity, level: "boundary" }) as const;
+const inServer = (identity: string) => ({ book: "cluster", run: identity }) as const;
+const inStart = (identity: string) => ({ ...inServer(identity), chapter: "Server", path: "Start" }) as const;
 
 /** @param certificateEnds milliseconds since the epoch; `undefined`: it is not known. */
 export const serverStarted = (
@@ -25,8 +26,7 @@ export const serverStarted = (
   { version, port, access }: { readonly version: string; readonly port: number; readonly access: string },
   certificateEnds: number | undefined,
 ): Happening => ({
-  ...inServer(identity),
-  path: "Start",
+  ...inStart(identity),
   mark: "begin",
   reason: "Started",
   message: `${identity}, version ${version}, port ${port}, access ${access}`,
@@ -37,14 +37,13 @@ export const serverStarted = (
   },
 });
 
-export const bootstrapServerStarted = (port: number, access: string): Happening => ({
+export const bootstrapServerStarted = (port: number, access: string): ReportedLine => ({
   book: "cluster",
   ...serverUpLine(port, access),
 });
 
 export const serverStopped = (identity: string): Happening => ({
-  ...inServer(identity),
-  path: "Start",
+  ...inStart(identity),
   mark: "end",
   reason: "Stopped",
   message: `${identity} ended`,
@@ -56,10 +55,10 @@ export const certificateNoted = (
   reason: "CertificateRotated" | "CertExpiring",
   message: string,
   until: string,
-): Happening => ({ ...inServer(identity), path: "Certificate", mark: "note", reason, message, data: { until } });
+): Happening => ({ ...inServer(identity), mark: "note", reason, message, data: { until } });
 
 const inServed = ({ chapter, run }: ReportingServer, pool: string) => {
-  const line = { book: "cluster", path: `Served/${pool}`, level: "boundary" } as const;
+  const line = { book: "cluster", path: `Served/${pool}` } as const;
   return chapter === "Server"
     ? ({ ...line, chapter, run, mark: "note" } as const)
     : ({ ...line, chapter, mark: "end" } as const);
@@ -109,7 +108,6 @@ export const firstConfigServed = (served: ServedAnswer): Happening => ({
   chapter: "Bootstrap",
   path: "Served",
   mark: "end",
-  level: "boundary",
   reason: "Served",
   message: `the bootstrap gave the machine ${served.config} of the pool ${served.pool}`,
   data: dataOf(served),

@@ -9,7 +9,9 @@ import { MachineConfiguration } from "../api/kinds/machine-configuration.ts";
 import { MachineStateJournal } from "../api/books/machine-state-journal.ts";
 import { journals, namespace, objects } from "../api/names.ts";
 import { conditionOf } from "../api/schema/object.ts";
-import type { JournalEntryOf, ReportReason } from "../api/books/report-table.ts";
+import type { ReportReason } from "../api/books/report-table.ts";
+import type { ReportedShortLineOf } from "../api/books/reports.ts";
+import { completeLine } from "../api/books/short-lines.ts";
 import { factsAbout } from "../core/pool/pool-queries.ts";
 import { stuckBuild } from "../core/build/build-queue.ts";
 import { buildSettings } from "../core/build/build-settings.ts";
@@ -386,7 +388,7 @@ class TransitionWriter {
     }
   }
 
-  #write(line: JournalEntryOf<"cluster">): void {
+  #write(line: ReportedShortLineOf<"cluster">): void {
     const { clock, version, report } = this.#context;
     const at = clock.now();
     const stamp = {
@@ -396,7 +398,7 @@ class TransitionWriter {
       at,
       mono: clock.monotonic(),
     };
-    report({ ...lineOf(line, stamp), via: "seen" });
+    report({ ...lineOf(completeLine(line), stamp), via: "seen" });
   }
 }
 

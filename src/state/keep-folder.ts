@@ -1,3 +1,4 @@
+import { completeLine } from "../api/books/short-lines.ts";
 import type { JournalLine } from "../api/books/journal-line.ts";
 import { bookKinds } from "../api/books/report-table.ts";
 import { defaultRetention } from "../core/books/book-retention.ts";
@@ -45,7 +46,7 @@ export async function keepFolder(
       report: (news) => {
         if (news.is === "gap")
           waiting.push(
-            lineOf(linesLost(news), {
+            lineOf(completeLine(linesLost(news)), {
               writer: { component: "state", instance: "bootstrap", version },
               boot: String(began),
               number: { seq: (seq += 1) },

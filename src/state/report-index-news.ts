@@ -1,3 +1,4 @@
+import { completeLine } from "../api/books/short-lines.ts";
 import { type LineStamp, lineOf } from "../core/books/journal.ts";
 import type { BookIndexesNews } from "./book-indexes.ts";
 import type { ChildContext } from "./child.ts";
@@ -11,13 +12,13 @@ export function reportIndexNews(
 ): void {
   if (news.is === "gap") {
     notify({ is: "gap", of: news.book, message: gapText(news) });
-    report(lineOf(linesLost(news), stamp));
+    report(lineOf(completeLine(linesLost(news)), stamp));
     return;
   }
   // A final line stays one line however often it is reported.
   const { uid = "" } = news.subject;
   report({
-    ...lineOf(bookExpired(news), stamp),
+    ...lineOf(completeLine(bookExpired(news)), stamp),
     writer: { component: "state", instance: news.book.slice(0, 253) },
     boot: uid === "" ? "-" : uid,
     seq: 1,

@@ -5,27 +5,27 @@
  */
 import type { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { type JournalEntryOf, reasonText } from "../api/books/report-table.ts";
+import type { ReportedShortLineOf } from "../api/books/reports.ts";
 import { type Join, overdueText } from "../core/books/judge-joins.ts";
 import { type Happening, noticed } from "../kube/report.ts";
 import type { ExpiredBook, LostLines } from "./book-indexes.ts";
 
-type ClusterLine = JournalEntryOf<"cluster">;
-
-const ofIndex = { book: "cluster", chapter: "BookIndex", mark: "end", level: "boundary" } as const;
+type ClusterLine = ReportedShortLineOf<"cluster">;
 
 export const gapText = ({ journal, lines }: LostLines): string =>
   `${lines} ${lines === 1 ? "line" : "lines"} of the journal ${journal} left it before they were read`;
 
 export const linesLost = (lost: LostLines): ClusterLine => ({
-  ...ofIndex,
-  path: "Gap",
+  book: "cluster",
+  mark: "end",
   reason: "Gap",
   message: gapText(lost),
   data: { book: lost.book, lines: lost.lines },
 });
 
 export const bookExpired = ({ book, subject: { kind, name }, goneAt, chapters }: ExpiredBook): ClusterLine => ({
-  ...ofIndex,
+  book: "cluster",
+  mark: "end",
   path: `Gone/${book}`,
   reason: "SubjectGone",
   message: `the ${kind} ${name} has been gone since ${goneAt}; its book had ${chapters} chapters`,
@@ -35,7 +35,7 @@ export const bookExpired = ({ book, subject: { kind, name }, goneAt, chapters }:
 // Health
 
 /** Chapters of the cluster's book about components. */
-export type HealthChapter = Extract<ClusterLine, { readonly path: "Degraded" }>["chapter"];
+export type HealthChapter = Extract<JournalEntryOf<"cluster">, { readonly path: "Degraded" }>["chapter"];
 
 /** @param reason of the chapter's section Degraded: the caller has it from one row of a table, which a test compares. */
 export const componentDegraded = (chapter: HealthChapter, reason: string, message: string): ClusterLine =>
@@ -44,7 +44,6 @@ export const componentDegraded = (chapter: HealthChapter, reason: string, messag
     chapter,
     path: "Degraded",
     mark: "fail",
-    level: "boundary",
     reason,
     message,
   }) as ClusterLine;
@@ -54,7 +53,6 @@ export const componentRecovered = (chapter: HealthChapter, message: string): Clu
   chapter,
   path: "Degraded",
   mark: "end",
-  level: "boundary",
   reason: "Recovered",
   message,
 });

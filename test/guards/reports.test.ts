@@ -79,6 +79,30 @@ test("every component makes its reports on one page, and each that is there is m
   expect(besidePage.test("context.report(imageBuilt(build, image, reason))")).toBe(false);
 });
 
+/** Complete lines that a decision of core makes, on a page for their callers. */
+const decided = ["src/controller/reports.ts poolTurned", "src/server/reports.ts bootstrapServerStarted"];
+/** Lines whose reason is one of many, some of them in one section and some in several. */
+const ofManyReasons = [
+  "src/daemon/reports.ts machineDegraded",
+  "src/daemon/update-reports.ts updateInterrupted",
+  "src/state/reports.ts componentDegraded",
+];
+
+test("pages leave level and section to the table of reasons wherever it has them [guards-report-pages-2]", () => {
+  const functions = pages.flatMap(({ path, code }) =>
+    code
+      .split(/^(?=export const \w+ = )/m)
+      .filter((text) => text.startsWith("export const "))
+      .map((text) => ({ name: `${path} ${/\w+(?= = )/.exec(text)?.[0]}`, text })),
+  );
+  // The types of these results accept no level, and no section of a reason that has one alone.
+  const strict = /\): (?:Happening|MachineHappening|ReportedNotice|ClusterLine|string) =>/;
+  expect(functions.filter(({ text }) => !strict.test(text)).map(({ name }) => name)).toEqual(decided);
+  const asserted = functions.filter(({ text }) => /[)}] as [A-Z]/.test(text));
+  expect(asserted.map(({ name }) => name)).toEqual(ofManyReasons);
+  expect(pages.filter(({ code }) => /\blevel:/.test(code)).map(({ path }) => path)).toEqual([]);
+});
+
 test("the rule finds hand-made Events and lines, and nothing else", () => {
   const finds = ["events.event(pool, {", "context.journal.line({", "journal?.line(line);"];
   expect(finds.filter((line) => !byHand.test(line))).toEqual([]);

@@ -615,14 +615,18 @@ export const healthReasons = {
   UpdateProgressing: ["AsExpected", "NotKnown", "PoolsUpdating", "Off"],
 } as const satisfies Readonly<Record<string, readonly ReportReason[]>>;
 
+/** Reasons of lines that are no boundary of a chapter or section. */
+export const progressReasons: ReadonlySet<string> = new Set<ReportReason>(["BuildQueued", "BuildStepDone"]);
+
 export type BookSections = typeof bookSections;
 export type BookKind = keyof BookSections;
 export const bookKinds = Object.keys(bookSections) as readonly BookKind[];
 /** `node/worker-0`; the book of the cluster is `cluster`. */
 export type BookName = BookNameOf<BookKind>;
-type BookNameOf<B extends BookKind> = B extends "cluster" ? "cluster" : `${B}/${string}`;
+export type BookNameOf<B extends BookKind> = B extends "cluster" ? "cluster" : `${B}/${string}`;
 
-type PathOf<P> = P extends `${infer Head}/*` ? `${Head}/${string}` : P;
+/** The paths of a section; that of `Node/*` has any last word. */
+export type PathOf<P> = P extends `${infer Head}/*` ? `${Head}/${string}` : P;
 type LineOfSection<C, P, R> = { readonly chapter: C; readonly path: PathOf<P>; readonly reason: R };
 type LinesOfChapter<C, S> = {
   [P in keyof S]: S[P] extends readonly (infer R)[] ? LineOfSection<C, P, R> : never;
@@ -647,7 +651,8 @@ export interface ReportNext {
   readonly by?: string;
 }
 
-interface ReportText {
+/** Everything of a line but where it stands in the tables. */
+export interface ReportText {
   /** The instance of the chapter: the name of a target, or a uid. */
   readonly run?: string;
   readonly mark: ReportMark;

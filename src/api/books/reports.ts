@@ -5,6 +5,7 @@
  */
 import type { KubeObject } from "../schema/object.ts";
 import type { BookKind, JournalEntry, ReportReason } from "./report-table.ts";
+import type { ShortLineOf } from "./short-lines.ts";
 
 export interface EventForm {
   readonly type: "Normal" | "Warning";
@@ -212,6 +213,34 @@ export type ReportedLine = JournalEntry extends infer L
     : never
   : never;
 
+type Fits<F, K extends keyof EventForm, V> = F extends { readonly [Key in K]: infer W }
+  ? V extends W
+    ? true
+    : false
+  : true;
+type HasEvent<B, C, P, R> = R extends keyof Formed
+  ? [Fits<Formed[R], "in", B>, Fits<Formed[R], "chapter", C>, Fits<Formed[R], "path", P>] extends [true, true, true]
+    ? true
+    : false
+  : false;
+
+/**
+ * The same without what the table of reasons has: level, chapter and section, for a reason that is in one section of its
+ * book. Pages of reports make these lines.
+ */
+export type ReportedShortLine = { [B in BookKind]: ReportedShortLineOf<B> }[BookKind];
+export type ReportedShortLineOf<B extends BookKind> =
+  ShortLineOf<B> extends infer L
+    ? L extends { readonly is: infer Place; readonly line: infer Line }
+      ? Line & Written & AboutOf<Place>
+      : never
+    : never;
+type AboutOf<Place> = Place extends readonly [infer B, infer C, infer P, infer R]
+  ? HasEvent<B, C, P, R> extends true
+    ? { readonly about: EventSubject | undefined }
+    : { readonly about?: EventSubject | undefined }
+  : never;
+
 export interface ReportedNotice {
   readonly about: EventSubject;
   readonly notice: Notice;
@@ -222,4 +251,4 @@ export interface ReportedNotice {
 }
 
 /** One report; the runtime derives the journal line, the Event and the log line from it. */
-export type ReportInput = ReportedLine | ReportedNotice;
+export type ReportInput = ReportedLine | ReportedShortLine | ReportedNotice;
