@@ -6,9 +6,18 @@ import type { Context } from "../kube/controller.ts";
 import { type Outcome, done, stalled, waiting } from "../kube/outcome.ts";
 import { type DrainWatches, restDrain, watchDrain, currentBudgets } from "./drain-watches.ts";
 import { deletePod, evictEach, foresee, namespacesOf, podsOn } from "./evict-pods.ts";
-import { reportDrained, reportProgress, reportSkipped, reportUncordon } from "./report-drain.ts";
+import { reportDrainEnd, reportProgress } from "./report-drain.ts";
 import { updateNode } from "./update-node.ts";
-import { cordonFound, drainBegun, drainForecast, drainHeld, nodeCordoned } from "./reports.ts";
+import {
+  cordonFound,
+  drainBegun,
+  drainForecast,
+  drainGivenUp,
+  drainHeld,
+  nodeCordoned,
+  nodeDrained,
+  nodeUncordoned,
+} from "./reports.ts";
 
 /** What one pass over the drain request of a node acts with. */
 export interface DrainActs {
@@ -149,7 +158,7 @@ async function skip(
     context,
   );
   restDrain(name, watches);
-  if (written?.decision === "skipped") await reportSkipped(node, { request, message: because }, context);
+  if (written?.decision === "skipped") await reportDrainEnd(name, drainGivenUp(node, request, because), context);
   return done();
 }
 
@@ -160,14 +169,14 @@ async function confirm(
 ): Promise<Outcome> {
   const written = await updateNode(context.kube, node, (object) => confirmChange(object, request), context);
   restDrain(name, watches);
-  if (written?.decision === "confirmed") await reportDrained(name, request, context);
+  if (written?.decision === "confirmed") await reportDrainEnd(name, nodeDrained(name, request), context);
   return done();
 }
 
 async function uncordon(node: Node, { name, watches, context }: DrainActs): Promise<Outcome> {
   restDrain(name, watches);
   const written = await updateNode(context.kube, node, uncordonChange, context);
-  if (written?.decision !== undefined) await reportUncordon(node, written.decision, context);
+  if (written?.decision !== undefined) await reportDrainEnd(name, nodeUncordoned(node, written.decision), context);
   return done();
 }
 

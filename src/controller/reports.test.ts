@@ -197,8 +197,8 @@ test.for([
   "of a node whose cordon is $is, the section of its return ends so: $line [controller-stories-7]",
   (each) => {
     const node = { apiVersion: "v1", kind: "Node", metadata: { name: "w0" } } as Node;
-    const happening = nodeUncordoned(node, { request: "uncordon-rendered-worker-1", ...each.cordon }, "in service");
-    const lines = reportsOf(happening).map((line) =>
+    const happening = nodeUncordoned(node, { request: "uncordon-rendered-worker-1", ...each.cordon });
+    const lines = reportsOf(happening.lines).map((line) =>
       "notice" in line ? [] : [line.mark, line.reason, "outcome" in line ? line.outcome : undefined],
     );
     expect(lines).toEqual([each.line]);

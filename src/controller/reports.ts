@@ -10,9 +10,11 @@ import type { OSImageStream } from "../api/kinds/os-image-stream.ts";
 import type { PinnedImageSet } from "../api/kinds/pinned-image-set.ts";
 import type { EventSubject, ReportedLine, ReportedNotice } from "../api/books/reports.ts";
 import type { JournalEntryIn } from "../api/books/report-table.ts";
-import { annotations, labels, namespace, objects } from "../api/names.ts";
+import { annotations, labels, machineConfigNodeConditions as types, namespace, objects } from "../api/names.ts";
+import { type PhaseReport, childReason } from "../core/books/update-conditions.ts";
 import type { CsrReason } from "../core/join/judge-csr.ts";
 import { parseDrainRequest } from "../core/machine/drain-requests.ts";
+import { drainProgressReason } from "../core/pool/decide-drain.ts";
 import type { Uncordoned } from "../core/pool/drain-changes.ts";
 import type { DrainReport } from "../core/pool/drain-decision.ts";
 import { drainReasons } from "../core/pool/drain-step.ts";
@@ -468,25 +470,63 @@ export const drainHeld = (
   message,
 });
 
+/** A happening, and the same as conditions of the MachineConfigNode. */
+export interface DrainHappening {
+  readonly lines: Happening;
+  readonly phases: readonly PhaseReport[];
+}
+
+const cordonedPhase = (node: string): PhaseReport => ({
+  type: types.cordoned,
+  status: "True",
+  reason: childReason(types.updateExecuted, types.cordoned),
+  message: `${node} takes no new pods`,
+});
+
+/** Pods leave, or are held: conditions alone, because the book has what is worth a line already. */
+export const drainProgressed = (
+  node: string,
+  { reason, message }: { readonly reason: string; readonly message: string },
+): readonly PhaseReport[] => [cordonedPhase(node), { type: types.drained, status: "Unknown", reason, message }];
+
 /** A drain was given up for now. */
-export const drainGivenUp = (node: Node, request: string, message: string): Happening => ({
-  about: node,
-  ...inDrain(node.metadata.name, request),
-  mark: "end",
-  outcome: "Skipped",
-  reason: drainReasons.skipped,
-  message,
-});
+export const drainGivenUp = (node: Node, request: string, message: string): DrainHappening => {
+  const notNow = { status: "False", reason: drainReasons.skipped } as const;
+  return {
+    lines: {
+      about: node,
+      ...inDrain(node.metadata.name, request),
+      mark: "end",
+      outcome: "Skipped",
+      reason: drainReasons.skipped,
+      message,
+    },
+    phases: [
+      { type: types.cordoned, ...notNow, message: "the drain was given up for now" },
+      { type: types.drained, ...notNow, message },
+    ],
+  };
+};
 
-export const nodeDrained = (node: string, request: string): Happening => ({
-  ...inDrain(node, request),
-  mark: "end",
-  reason: "Drained",
-  message: "all pods have left",
-});
+export const nodeDrained = (node: string, request: string): DrainHappening => {
+  const message = "all pods have left";
+  return {
+    lines: { ...inDrain(node, request), mark: "end", reason: "Drained", message },
+    phases: [cordonedPhase(node), { type: types.drained, status: "True", reason: drainProgressReason, message }],
+  };
+};
 
-/** @param how it is now, in a few words. */
-export const nodeUncordoned = (node: Node, { request, remedy, wasCordoned }: Uncordoned, how: string): Happening => {
+export const nodeUncordoned = (node: Node, uncordoned: Uncordoned): DrainHappening => {
+  const { request, remedy, wasCordoned } = uncordoned;
+  const how = wasCordoned ? "a cordon that is not ours stays" : "in service as it was";
+  const message = `last: ${remedy ? "uncordoned" : how} (${request})`;
+  return {
+    lines: cordonEnded(node, uncordoned, how),
+    phases: [{ type: types.uncordoned, status: "False", reason: "Done", message }],
+  };
+};
+
+const cordonEnded = (node: Node, { request, remedy, wasCordoned }: Uncordoned, how: string): Happening => {
   const drain = inDrain(node.metadata.name, request);
   if (remedy)
     return {

@@ -4,13 +4,13 @@ import type { PhaseReport, PhaseSpan } from "../core/books/update-conditions.ts"
 
 export type UpdateSection = keyof BookSections["node"]["Update"];
 
-type Unnamed<L> = L extends unknown ? Omit<L, "book" | "isWritten"> : never;
+type Unnamed<L> = L extends unknown ? Omit<L, "book"> : never;
 /**
- * What happened to the machine: a line of its book, and the other forms of it. Its Event is made each time the subject is
- * given; the journal has the line once.
+ * Something that happened to the machine: a line of its book, and the other forms of it. Its Event is made each time the subject is
+ * given, and its conditions are set each time; the journal has the line once.
  */
 export type MachineHappening = Unnamed<ReportedShortLineOf<"node">> & {
-  /** The conditions of the MachineConfigNode that say the same. */
+  /** The same as conditions of the MachineConfigNode. */
   readonly phases?: readonly PhaseReport[];
 };
 

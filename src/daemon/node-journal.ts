@@ -16,8 +16,8 @@ import {
   machineAdopted,
   machineRegistered,
 } from "./reports.ts";
+import { machineRebooted } from "./step-reports.ts";
 import {
-  machineRebooted,
   targetComparedAgain,
   targetCompared,
   targetSeen,
@@ -40,8 +40,6 @@ interface Pen {
   readonly memory: ReportedMemory;
   readonly clock: Pick<Clock, "now">;
   readonly report: NodeJournal["report"];
-  /** Makes the Event alone: the journal has no place for the line. */
-  readonly event: (happening: MachineHappening) => void;
 }
 
 /**
@@ -63,29 +61,22 @@ export function nodeJournal({
 }): NodeJournal {
   const memory = reportedMemory(past);
   /** The one place that reports a line of the machine's book. Of one that is no news, it reports only the Event. */
-  const write = ({ about, phases: _, ...given }: MachineHappening, hasPlace: boolean): void => {
+  const write = ({ about, phases: forms = [], isWritten: isKnown = false, ...given }: MachineHappening): void => {
+    if (forms.length > 0) phases?.(forms);
     const line: JournalEntry = completeLine({ book: `node/${nodeName}`, ...given });
-    const isWritten = !hasPlace || !isNews(line, memory);
+    const isWritten = isKnown || !isNews(line, memory);
     if (isWritten && about === undefined) return;
     const after = withMemory(line, memory, clock.now());
     const reported = { ...after, about, isWritten };
     report(reported as ReportedLine);
     if (!isWritten) rememberLine(after, { at: clock.now(), boot: memory.boot }, memory);
   };
-  const pen: Pen = {
-    memory,
-    clock,
-    report(happening) {
-      if (happening.phases !== undefined) phases?.(happening.phases);
-      write(happening, true);
-    },
-    event: (happening) => write(happening, false),
-  };
+  const pen: Pen = { memory, clock, report: write };
   return {
     get run() {
       return memory.run?.name;
     },
-    report: pen.report,
+    report: write,
     spanOf(path) {
       const section = memory.run?.sections.get(path);
       return { from: section?.at, until: section?.until };
@@ -154,11 +145,13 @@ const openSections = ({ run }: ReportedMemory): readonly string[] =>
 
 /** The machine was booted: ends the sections that a boot ends. */
 function endReboot(boot: string, image: string, about: EventSubject | undefined, pen: Pen): void {
-  const { memory, clock, report, event } = pen;
+  const { memory, clock, report } = pen;
   const { run } = memory;
   const reboot = run?.sections.get("PostAction/Rebooted");
-  if (run === undefined || reboot?.state !== "open" || reboot.boot === boot)
-    return event(machineRebooted(boot, image, { about }));
+  if (run === undefined || reboot?.state !== "open" || reboot.boot === boot) {
+    const known = { ...machineRebooted(boot, image, { about }), isWritten: true };
+    return report(known);
+  }
   report(machineRebooted(boot, image, { about, upAfterMs: Math.max(0, clock.now() - reboot.at) }));
   // Not an interruption: the reboot was requested here.
   if (openSections(memory).length === 0) run.isInherited = false;

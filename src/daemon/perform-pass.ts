@@ -1,5 +1,5 @@
 import { McoError } from "../api/errors.ts";
-import { annotations, hostPaths, machineConfigNodeConditions as types, nodeStates } from "../api/names.ts";
+import { annotations, hostPaths, nodeStates } from "../api/names.ts";
 import { type PhaseSpan, sectionsOfPhases } from "../core/books/update-conditions.ts";
 import { irreconcilableChanges } from "../core/config/irreconcilable-changes.ts";
 import { foreignPackages } from "../core/machine/deployment.ts";
@@ -24,13 +24,11 @@ import type { PassContext } from "./pass-context.ts";
 import { forgetPayloads, writeCurrent } from "./perform-step.ts";
 import { applyContentAgain, performUpdate } from "./perform-update.ts";
 import { reportDegraded } from "./report-degraded.ts";
-import { diskNotAsApplied, driftFound, driftGone, machineDegraded, machineRecovered } from "./reports.ts";
+import { diskNotAsApplied, driftFound, driftGone, driftLeft, machineDegraded, machineRecovered } from "./reports.ts";
+import { contentNotApplied, rebootOverdue, stagedNotFinalised } from "./step-reports.ts";
 import {
-  contentNotApplied,
   operationResumed,
   policiesAwaited,
-  rebootOverdue,
-  stagedNotFinalised,
   targetIrreconcilable,
   uncordonRequested,
   updateSucceeded,
@@ -163,10 +161,6 @@ async function tidy(plan: PassCase<"tidyAfterBoot">, view: MachineView, pass: Pa
   if (failure !== undefined) journal.report(stagedNotFinalised(failure, plan.isNewFailure ? node : undefined));
   if (plan.isNewFailure) await reporter.annotate(node, { [annotations.finaliseFailure]: failure });
   journal.booted(bootId, booted.image, plan.hasRebooted ? node : undefined);
-  if (plan.hasRebooted)
-    reporter.phases([
-      { type: types.rebootedNode, status: "True", reason: "Rebooted", message: "the machine has rebooted" },
-    ]);
   memory.tidiedBoot = bootId;
   return view;
 }
@@ -245,7 +239,6 @@ async function refuse(plan: PassCase<"refuse">, pass: PassContext): Promise<Outc
   forgetUpdate(pass);
   facts.state = nodeStates.unreconcilable;
   facts.reason = "Unreconcilable";
-  reporter.phases([{ type: types.nodeDegraded, status: "True", reason: "Unreconcilable", message }]);
   await reporter.annotate(node, plan.annotations);
   // The obstacle may be on the machine, where an administrator can remove it.
   return done(retrySweepSeconds);
@@ -263,7 +256,7 @@ async function goBack(plan: PassCase<"goBack">, pass: PassContext): Promise<Mach
 
 async function healDrift(plan: PassCase<"healDrift">, pass: PassContext): Promise<Outcome> {
   pass.memory.healedDrift = { drift: plan.drift, at: pass.context.clock.monotonic() };
-  pass.journal.report(driftFound(plan.message, undefined));
+  pass.journal.report(driftFound(plan.message));
   return applyContentAgain(plan, pass);
 }
 
@@ -273,12 +266,11 @@ async function reportDrift(plan: PassCase<"reportDrift">, pass: PassContext): Pr
   const isNews = node.metadata.annotations?.[annotations.reason] !== message;
   const isOfThisBoot = plan.event === "ConfigDriftDetected";
   if (isNews && !isOfThisBoot) context.report(diskNotAsApplied(node, message));
-  journal.report(driftFound(message, isNews && isOfThisBoot ? node : undefined));
+  journal.report(driftLeft(message, isNews && isOfThisBoot ? node : undefined));
   memory.announced = undefined;
   facts.state = nodeStates.degraded;
   facts.reason = "ConfigDrift";
   facts.driftSince ??= context.clock.now();
-  reporter.phases([{ type: types.nodeDegraded, status: "True", reason: "ConfigDrift", message }]);
   await reporter.annotate(node, plan.annotations);
   if (plan.watch !== undefined) watchForDrift(plan.watch, pass);
   return done(sweepSeconds);
@@ -286,9 +278,8 @@ async function reportDrift(plan: PassCase<"reportDrift">, pass: PassContext): Pr
 
 async function awaitPolicies(plan: PassCase<"awaitPolicies">, pass: PassContext): Promise<Outcome> {
   const { message } = plan;
-  if (plan.isFirst) pass.journal.report(policiesAwaited(message));
+  pass.journal.report(policiesAwaited(message, plan.isFirst));
   pass.memory.policiesAwaitedSince = plan.since;
-  pass.reporter.phases([{ type: types.updatePrepared, status: "Unknown", reason: "PoliciesNotMerged", message }]);
   if (plan.isOverdue) await reportDegraded({ reason: "PoliciesNotMerged", message, lasting: false }, pass);
   return waiting("PoliciesNotMerged", message, 30);
 }
@@ -345,16 +336,8 @@ async function reportDone(plan: DonePlan, view: MachineView, pass: PassContext):
   await reporter.annotate(node, plan.annotations);
   reporter.ended(name, spansOfPhases(pass.journal), plan.isNews);
   forgetUpdate(pass);
-  recordDone(name, pass);
-  if (plan.isNews || plan.isFirstOfBoot)
-    reporter.phases([
-      { type: types.resumed, status: "True", reason: types.resumed, message: `in normal operation with ${name}` },
-    ]);
+  recordDone(plan, pass);
   memory.resumedBoot = view.os.bootId;
-  reporter.phases([
-    { type: types.updated, status: "True", reason: "Updated", message: `the machine has ${name}` },
-    { type: types.nodeDegraded, status: "False", reason: "AsExpected", message: "" },
-  ]);
   const image = pairOf(plan.target.config)?.image;
   reporter.versions({ desired: name, current: name, images: { desired: image, current: image } });
   await reportIrreconcilable(plan.target, pass);
@@ -387,11 +370,12 @@ async function putDocumentsInOrder(plan: DonePlan, { documents }: MachineView, p
 }
 
 /** The machine has its target; its update is over once it is back in service. */
-function recordDone(name: string, { node: { metadata }, journal }: PassContext): void {
+function recordDone(plan: DonePlan, { node: { metadata }, journal }: PassContext): void {
+  const { name } = plan.target.config;
   const has = metadata.annotations ?? {};
   if (journal.run !== undefined && journal.run !== name) journal.report(updateSuperseded(name, journal.run));
   journal.goOn(name, { isOver: true });
-  journal.report(operationResumed(name));
+  journal.report(operationResumed(name, plan.isNews || plan.isFirstOfBoot));
   journal.report(isDrainedForDaemon(has) ? uncordonRequested() : updateSucceeded(name));
   // Another target may come while the machine goes back from one.
   journal.report(wayBackOvertaken(name));

@@ -1,11 +1,11 @@
 import { type Node, kubernetes } from "../api/foreign/kubernetes.ts";
 import { McoError } from "../api/errors.ts";
-import { annotations, machineConfigNodeConditions as types, nodeStates, objects } from "../api/names.ts";
-import { type PhaseReport, phasesAtStart } from "../core/books/update-conditions.ts";
+import { annotations, nodeStates, objects } from "../api/names.ts";
+import type { PhaseReport } from "../core/books/update-conditions.ts";
 import { describeConsequence, sameConsequence } from "../core/config/change.ts";
 import { holdPlan } from "../core/machine/decide-pass.ts";
 import { missingExtensions, packagesOf } from "../core/machine/deployment.ts";
-import { describeBecause, isAction, isSystemChange, isWrite, reasonOfActions } from "../core/machine/describe-plan.ts";
+import { isAction, isSystemChange, isWrite } from "../core/machine/describe-plan.ts";
 import { drainRequest, isDrainedFor } from "../core/machine/drain-requests.ts";
 import { pairOf } from "../core/machine/image-target.ts";
 import type { ObservedNode } from "../core/machine/observed-node.ts";
@@ -17,18 +17,15 @@ import { describeDropped } from "../core/machine/unpaid-debts.ts";
 import { type Outcome, waiting } from "../kube/outcome.ts";
 import type { PassContext } from "./pass-context.ts";
 import { type LocalStep, type StepContext, contentMismatchOf, performStep } from "./perform-step.ts";
-import { phasesApplied, phasesApplying, phasesFailing } from "./phase-reports.ts";
+import { phasesApplied, phasesApplying } from "./phase-reports.ts";
 import { driftForced } from "./reports.ts";
 import {
   actionFailed,
   actionsBegun,
+  actionsComplete,
   actionsDone,
-  bootResynced,
   contentSettled,
-  cordonUnneeded,
   debtDropped,
-  drainRequested,
-  drainUnneeded,
   filesWritten,
   imageMismatched,
   imagesPulled,
@@ -47,9 +44,15 @@ import {
   unitRestarted,
   unitsRead,
   unitsSkipped,
+  writingBegun,
+} from "./step-reports.ts";
+import {
+  bootResynced,
+  cordonUnneeded,
+  drainRequested,
+  drainUnneeded,
   updateDone,
   updatePlanned,
-  writingBegun,
 } from "./update-reports.ts";
 import { stopWatching } from "./watch-drift.ts";
 
@@ -134,12 +137,11 @@ async function beginUpdate(update: Update): Promise<void> {
   journal.goOn(name);
   memory.announced = plan.what;
   announce(update);
-  journal.report(updatePlanned(plan.plan, plan.observed.booted, site.target.config));
+  journal.report(updatePlanned(plan));
   facts.config = name;
   if (!plan.isRetry) {
     facts.state = nodeStates.working;
     facts.reason = "";
-    reporter.phases([{ type: types.nodeDegraded, status: "False", reason: "AsExpected", message: "" }]);
     const acted = node.metadata.annotations?.[annotations.postConfigAction];
     await reporter.annotate(node, {
       [annotations.state]: nodeStates.working,
@@ -174,15 +176,6 @@ function announce({ plan, name, reporter, node, context }: Update): void {
     { target: name, changes: changes.length, steps: steps.map((step) => step.do).join(" ") },
     "update planned",
   );
-  reporter.phases(phasesAtStart(name));
-  reporter.phases([
-    {
-      type: types.updatePrepared,
-      status: "True",
-      reason: types.updatePrepared,
-      message: plan.announcement.message,
-    },
-  ]);
   reporter.versions({ desired: name, images: { desired: pairOf(plan.target.config)?.image } });
   if (plan.announcement.isBootResync) context.report(bootResynced(node, name));
 }
@@ -286,12 +279,8 @@ async function reboot(step: Step & { do: "reboot" }, update: Update): Promise<En
     waiting("Draining", "the machine was put back into service before its reboot: it is drained again first", 1),
   );
   if (isBackInService(caches.of(kubernetes.Node).get(nodeName) ?? node)) return drainFirst;
-  const message = step.because;
-  reporter.phases([
-    ...phasesWritten(update, plan.plan.changes.some(isSystemChange)),
-    { type: types.updatePostActionComplete, status: "Unknown", reason: "Rebooting", message },
-  ]);
-  update.journal.report(rebootRequested(node, message));
+  const written = phasesWritten(update, plan.plan.changes.some(isSystemChange));
+  update.journal.report(rebootRequested(node, step.because, written));
   await reporter.annotate(node, { [annotations.postConfigAction]: "Rebooting" });
   await reporter.flush();
   await Promise.all([context.journal.flush(signal), events.flush()]);
@@ -340,17 +329,10 @@ function endUpdate(update: Update): void {
   const { plan, name, reporter, node, journal } = update;
   const { report } = update.context;
   const { hasRebooted, putRight, runsNewSystem, skipsReboot } = plan.ending;
-  const because = describeBecause(plan.plan.because);
   if (putRight !== undefined) journal.report(contentSettled(putRight));
   reporter.phases([
     ...phasesWritten(update, plan.changesOs || journal.spanOf("Executed/OS").from !== undefined),
-    {
-      type: types.updatePostActionComplete,
-      status: "True",
-      reason: hasRebooted ? "Rebooted" : reasonOfActions(plan.plan),
-      // What is left to do after a reboot says nothing of why the machine rebooted.
-      message: hasRebooted ? "" : because,
-    },
+    actionsComplete(plan.plan, hasRebooted),
   ]);
   if (runsNewSystem) report(newSystemRuns(node, plan.observed.booted.image));
   if (skipsReboot) report(rebootSkipped(node, name));
@@ -365,7 +347,7 @@ async function perform(
   site: StepContext,
   pass: PassContext & { readonly plan?: UpdatePlan },
 ): Promise<undefined> {
-  const { memory, facts, reporter, node, journal, context } = pass;
+  const { memory, facts, node, journal, context } = pass;
   // Whatever the outcome: the next pass reads the disk again.
   if (step.do !== "prefetch") memory.documents = undefined;
   try {
@@ -373,7 +355,6 @@ async function perform(
   } catch (error) {
     if (context.signal.aborted) throw error;
     const problem = `${error instanceof Error ? error.message : String(error)}${askedBy(step, pass.plan)}`;
-    reporter.phases(phasesFailing(step, problem));
     journal.report(stepFailed(step, problem));
     if (step.do === "stageOs" || step.do === "prefetch") facts.osFailures += 1;
     if (isAction(step)) context.report(actionFailed(node, step, problem));

@@ -1,6 +1,6 @@
 import type { BookSections } from "../api/books/report-table.ts";
 import { McoError } from "../api/errors.ts";
-import { annotations, machineConfigNodeConditions as types, nodeStates } from "../api/names.ts";
+import { annotations, nodeStates } from "../api/names.ts";
 import { KubeError, isPassing } from "../kube/kube-error.ts";
 import { type Outcome, stalled } from "../kube/outcome.ts";
 import type { PassContext } from "./pass-context.ts";
@@ -24,7 +24,6 @@ export async function reportDegraded(
 ): Promise<Outcome | undefined> {
   facts.state = nodeStates.degraded;
   facts.reason = reason;
-  reporter.phases([{ type: types.nodeDegraded, status: "True", reason, message }]);
   const isNews = node.metadata.annotations?.[annotations.reason] !== message.slice(0, 2000);
   journal.report(machineDegraded(reason, message, isNews ? node : undefined));
   await reporter

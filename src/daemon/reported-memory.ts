@@ -106,7 +106,7 @@ function isNewsOfUpdate({ path, mark, reason, message }: RememberedLine, { run }
     case "note":
       return !run.notes.has(textOfNote(path, reason, message));
     case "fail":
-      // What a boot finds of the reboot before it is about the update only if this one was rebooted for.
+      // A boot reports it of the last shutdown, which is part of the update only if the update requested that reboot.
       if (reason === "FinaliseFailed" && section?.state !== "open") return false;
       return section?.state !== "failed" || section.failure !== message;
     case "retry":

@@ -1,5 +1,5 @@
 /**
- * Everything that the daemon and the first boot report besides updates (`update-reports.ts`), as a function for each
+ * Everything that the daemon and the first boot report besides updates (`update-reports.ts`, `step-reports.ts`), as a function for each
  * happening: lines of the machine's book, its Events and all of their texts. Callers give the facts, and pass the result to
  * `report`: happenings of the machine to that of its journal, which makes each once, and others to that of the context.
  */
@@ -13,6 +13,7 @@ import type { ObservedDeployment } from "../core/machine/observed-node.ts";
 import { countText } from "../core/text/count-text.ts";
 import { type Happening, noticed } from "../kube/report.ts";
 import type { MachineHappening } from "./node-journal-types.ts";
+import { degradedFor, notDegraded } from "./section-forms.ts";
 
 type About = EventSubject | undefined;
 
@@ -140,20 +141,37 @@ export const machineDegraded = (
   message: string,
   about: About,
 ): MachineHappening =>
-  // Some of the reasons are in other sections, too: the section is given for all of them.
-  ({ about, chapter: "Degraded", path: "Failed", mark: "fail", reason, message }) as MachineHappening;
+  ({
+    about,
+    // Some of the reasons are in other sections, too: the section is given for all of them.
+    chapter: "Degraded",
+    path: "Failed",
+    mark: "fail",
+    reason,
+    message,
+    phases: [degradedFor(reason === "Irreconcilable" ? "Unreconcilable" : reason, message)],
+  }) as MachineHappening;
 
 export const machineRecovered = (config: string): MachineHappening => ({
   mark: "end",
   reason: "Recovered",
   message: `the machine has ${config}`,
+  phases: [notDegraded],
 });
 
-export const driftFound = (message: string, about: About): MachineHappening => ({
-  about,
+/** The daemon restores what drifted. */
+export const driftFound = (message: string): MachineHappening => ({
+  about: undefined,
   mark: "begin",
   reason: "ConfigDrift",
   message,
+});
+
+/** An administrator decides what becomes of it. */
+export const driftLeft = (message: string, about: About): MachineHappening => ({
+  ...driftFound(message),
+  about,
+  phases: [degradedFor("ConfigDrift", message)],
 });
 
 export const driftGone = (config: string): MachineHappening => ({

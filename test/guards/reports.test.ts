@@ -23,8 +23,9 @@ const decisions = [
 ];
 
 const components = ["controller", "daemon", "operator", "os-builder", "server", "state"];
-/** The page of a component with everything that it reports, a function for each happening; that of an update is long. */
-const isPage = (path: string) => path === "src/daemon/update-reports.ts" || /^src\/[^/]+\/reports\.ts$/.test(path);
+/** The page of a component with everything that it reports, a function for each happening; updates have two of their own. */
+const isPage = (path: string) =>
+  /^src\/daemon\/(?:update|step)-reports\.ts$/.test(path) || /^src\/[^/]+\/reports\.ts$/.test(path);
 const pages = sourceFiles().filter(({ path }) => isPage(path));
 
 const spoken = sourceFiles()
@@ -91,16 +92,34 @@ const ofManyReasons = [
 test("pages leave level and section to the table of reasons wherever it has them [guards-report-pages-2]", () => {
   const functions = pages.flatMap(({ path, code }) =>
     code
-      .split(/^(?=export const \w+ = )/m)
+      .split(/^(?=export const \w+ = \()/m)
       .filter((text) => text.startsWith("export const "))
       .map((text) => ({ name: `${path} ${/\w+(?= = )/.exec(text)?.[0]}`, text })),
   );
   // The types of these results accept no level, and no section of a reason that has one alone.
-  const strict = /\): (?:Happening|MachineHappening|ReportedNotice|ClusterLine|string) =>/;
+  const strict =
+    /\): (?:Happening|MachineHappening|DrainHappening|(?:readonly )?PhaseReport(?:\[\])?|ReportedNotice|ClusterLine|string) =>/;
   expect(functions.filter(({ text }) => !strict.test(text)).map(({ name }) => name)).toEqual(decided);
   const asserted = functions.filter(({ text }) => /[)}] as [A-Z]/.test(text));
   expect(asserted.map(({ name }) => name)).toEqual(ofManyReasons);
   expect(pages.filter(({ code }) => /\blevel:/.test(code)).map(({ path }) => path)).toEqual([]);
+});
+
+/** A condition of a machine that is set by hand. */
+const conditionByHand = /\bstatus: "(?:True|False|Unknown)"/;
+
+test("conditions of machines come from the pages of reports, like the lines that say the same [guards-report-pages-3]", () => {
+  const writers = sourceFiles().filter(
+    ({ path }) =>
+      (path.startsWith("src/daemon/") || path === "src/controller/report-drain.ts") &&
+      !isPage(path) &&
+      // Forms that the pages share, and phases of writes, which no single line is about.
+      !["src/daemon/phase-reports.ts", "src/daemon/section-forms.ts"].includes(path),
+  );
+  expect(writers.filter(({ code }) => conditionByHand.test(code)).map(({ path }) => path)).toEqual([]);
+  expect(conditionByHand.test('reporter.phases([{ type: types.updated, status: "True", reason, message }]);')).toBe(
+    true,
+  );
 });
 
 test("the rule finds hand-made Events and lines, and nothing else", () => {
