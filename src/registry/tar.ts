@@ -275,7 +275,7 @@ const timeKeywords: ReadonlySet<string> = new Set(["mtime", "atime", "ctime"]);
 const recordedTime = /^[+-]?[0-9]{1,18}(\.[0-9]*)?$/;
 
 /**
- * `<length> <key>=<value>\n`, where the length counts itself. What Go refuses of a record is refused, also where nothing is
+ * `<length> <key>=<value>\n`, where the length counts itself. A record that Go refuses is refused, also where nothing is
  * made of it (golang/go src/archive/tar/strconv.go, `parsePAXRecord` and `parsePAXTime`, master).
  */
 function recordsIn(bytes: Uint8Array): Readonly<Record<string, string>> {

@@ -45,7 +45,7 @@ const ours = { namespace } as const;
 const passSeconds = 30;
 /** Changes within this time cause one pass: root on a machine writes its Node as often as the API server takes it. */
 const coalesceMs = 1000;
-/** What no watch brings is asked for once in this time, however many passes there are: all daemons' pods are many. */
+/** Passes ask once in this time for objects that no watch brings, however many passes there are: all daemons' pods are many. */
 const askAgainMs = 10_000;
 /** Names of leases: of the operator and of the controller, which are the reference's. */
 const leases = { operator: "machine-config", controller: objects.controller } as const;

@@ -83,7 +83,7 @@ export interface ApiServerOptions {
   readonly readYaml?: ReadYaml;
 }
 
-/** Who sends a request. */
+/** The sender of a request. */
 export interface Caller {
   /** Or why there is none. */
   readonly user: UserInfo | Refusal;

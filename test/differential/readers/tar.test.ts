@@ -261,8 +261,24 @@ function freeBlocks(fields: Readonly<Record<FieldOfHeader, string>>, body: strin
 /** Keywords with a meaning to some reader (POSIX.1-2024 pax, tar(5)), and any others. */
 const anyKeyword = fc.oneof(
   fc.constantFrom(
-    ...["path", "linkpath", "size", "uid", "gid", "uname", "gname", "mtime", "atime", "ctime", "charset", "comment"],
-    ...["hdrcharset", "realtime.a", "security.b", "SCHILY.xattr.user.a", "SCHILY.dev", "LIBARCHIVE.creationtime"],
+    "path",
+    "linkpath",
+    "size",
+    "uid",
+    "gid",
+    "uname",
+    "gname",
+    "mtime",
+    "atime",
+    "ctime",
+    "charset",
+    "comment",
+    "hdrcharset",
+    "realtime.a",
+    "security.b",
+    "SCHILY.xattr.user.a",
+    "SCHILY.dev",
+    "LIBARCHIVE.creationtime",
   ),
   fc.constantFrom("mtime", "atime", "ctime", "path", "uname"),
   fc.constantFrom("", "\0", "a\0b", "path\0", "\0path", " path", "path ", "PATH", "\xff", "a\nb", "7 path"),
@@ -289,7 +305,7 @@ const anyValue = fc.oneof(
   fc.string({ unit: "binary-ascii", maxLength: 12 }),
   fc.double().map(String),
 );
-/** What stands where the length of a record does, which counts itself: most often the right one. */
+/** A text in the place of a record's length, which counts itself: most often the right one. */
 const anyLength = fc.oneof(
   { weight: 12, arbitrary: fc.constant((right: number) => String(right)) },
   {

@@ -93,7 +93,8 @@ const isAllowed = ({ canonical, hasParts: withParts }: Allowed, value: unknown, 
 /** A hundred thousand enums of one definition may ask for the same value. */
 function canonicalOf(value: unknown, work: Walk["work"]): string {
   if (!hasParts(value)) return canonicalJson(value);
-  const known = work.canonical?.of === value ? work.canonical : { of: value, text: canonicalJson(value) };
+  const last = work.canonical;
+  const known = last !== undefined && last.of === value ? last : { of: value, text: canonicalJson(value) };
   work.canonical = known;
   return known.text;
 }
