@@ -5,6 +5,7 @@ import { MachineConfigNode } from "../api/kinds/machine-config-node.ts";
 import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { MachineOSBuild } from "../api/kinds/machine-os-build.ts";
 import { type JournalEntry, healthReasons } from "../api/books/report-table.ts";
+import { completeLine } from "../api/books/short-lines.ts";
 import { annotations, namespace, objects, poolConditions } from "../api/names.ts";
 import { timestampOf } from "../api/schema/object.ts";
 import { reportingFailures } from "../controller/report-failing.ts";
@@ -84,7 +85,7 @@ const builder = (is: "well" | "down" | "new") => part("Deployment", "machine-os-
 /** The lines that a program's own code reports. */
 function linesOf(work: (report: Report) => void): readonly JournalEntry[] {
   const lines: JournalEntry[] = [];
-  work(((line: JournalEntry) => void lines.push(line)) as unknown as Report);
+  work(((line: JournalEntry) => void lines.push(completeLine(line))) as unknown as Report);
   return lines;
 }
 
@@ -97,7 +98,7 @@ const controllerFails: Make = async (harness) => {
     owns: [],
     reconcile: () => Promise.reject(new Error("the template is broken")),
   };
-  const report = ((line: JournalEntry) => void lines.push(line)) as unknown as Report;
+  const report = ((line: JournalEntry) => void lines.push(completeLine(line))) as unknown as Report;
   const reporting = reportingFailures(fails, report, "c-1");
   const context = { signal: new AbortController().signal } as Context;
   for (let time = 0; time < 3; time += 1) await reporting.reconcile("worker", context).catch(() => undefined);
