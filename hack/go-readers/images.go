@@ -55,7 +55,7 @@ func imageOf(data []byte) (json.RawMessage, error) {
 		}
 		return nil
 	}
-	if len(index.Manifests) > 0 {
+	if index.Manifests != nil {
 		if err := check(index.Manifests...); err != nil {
 			return nil, err
 		}

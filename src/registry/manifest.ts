@@ -19,7 +19,14 @@ export interface ImageManifest {
 
 export interface ImageIndex {
   readonly kind: "index";
-  readonly manifests: readonly (Descriptor & { readonly os: string; readonly architecture: string })[];
+  readonly manifests: readonly (Descriptor & Platform)[];
+}
+
+interface Platform {
+  readonly os: string;
+  readonly architecture: string;
+  /** Of the architecture; empty: not stated. */
+  readonly variant: string;
 }
 
 export type Compression = "none" | "gzip" | "zstd";
@@ -47,8 +54,27 @@ const layerTypes: Readonly<Record<string, Compression>> = {
   "application/vnd.docker.image.rootfs.diff.tar.zstd": "zstd",
 };
 
-const manifestFields = ["schemaVersion", "mediaType", "config", "layers", "manifests"];
+type IsOfType = (value: unknown) => boolean;
+const isText: IsOfType = (value) => typeof value === "string";
+const isTexts: IsOfType = (value) => Array.isArray(value) && value.every((text) => text === null || isText(text));
+const isNotes: IsOfType = (value) =>
+  typeof value === "object" && value !== null && !Array.isArray(value) && Object.values(value).every(isText);
+const isBase64: IsOfType = (value) =>
+  typeof value === "string" && /^(?:[\w+/]{4})*(?:[\w+/]{2}==|[\w+/]{3}=)?$/.test(value) && !value.includes("_");
+
+/**
+ * Fields that this suite does not read, and the types that Go's reader wants of them (opencontainers/image-spec specs-go/v1,
+ * v1.1): container engines refuse the whole document for one of another type.
+ */
+const unread = {
+  manifest: { annotations: isNotes, artifactType: isText },
+  descriptor: { urls: isTexts, data: isBase64, artifactType: isText },
+  platform: { "os.version": isText, "os.features": isTexts },
+} as const;
+
+const manifestFields = ["schemaVersion", "mediaType", "config", "layers", "manifests", "subject"];
 const descriptorFields = ["mediaType", "digest", "size", "annotations", "platform"];
+const platformFields = ["os", "architecture", "variant"];
 
 /** Bounds on what an image may ask of a machine. */
 export const imageLimits = {
@@ -70,7 +96,12 @@ export const invalidImage = (problem: string, facts: Readonly<Record<string, unk
  * @throws McoError `MCO_IMAGE_INVALID`
  */
 export function parseManifest(bytes: Uint8Array, sentAs?: string): ImageManifest | ImageIndex {
-  const document = structOf(parseJson(bytes, "the manifest", { isUnambiguous: true }), "the manifest", manifestFields);
+  const document = structOf(
+    parseJson(bytes, "the manifest", { isUnambiguous: true }),
+    "the manifest",
+    manifestFields,
+    unread.manifest,
+  );
   const sent = sentAs?.split(";")[0]?.trim();
   const own =
     document["mediaType"] ??
@@ -85,6 +116,7 @@ export function parseManifest(bytes: Uint8Array, sentAs?: string): ImageManifest
   // A document that is both could be read as two different images.
   if (document["manifests"] !== undefined && (document["layers"] !== undefined || document["config"] !== undefined))
     throw invalidImage("its manifest is an index and an image at once");
+  if ((document["subject"] ?? undefined) !== undefined) descriptorOf(document["subject"], "the subject");
   if (typeof mediaType === "string" && indexTypes.includes(mediaType)) return indexOf(document);
   if (typeof mediaType !== "string" || !manifestTypes.includes(mediaType))
     throw invalidImage("its manifest is of a media type that is not supported", {
@@ -114,19 +146,36 @@ export function layersOf(manifest: ImageManifest): readonly (Descriptor & { read
   });
 }
 
+/** Variants of each architecture that its machines run (containers/image internal/pkg/platform, v5). */
+const variants: Readonly<Record<string, readonly string[]>> = { amd64: [""], arm64: ["", "v8"] };
+
 /**
- * The manifest of an index for a Linux machine of this architecture (`amd64`, `arm64`). @throws McoError
- * `MCO_IMAGE_INVALID`
+ * The manifest of an index for a Linux machine of this architecture (`amd64`, `arm64`). Which one of several a container
+ * engine takes depends on its version, so that several are refused.
+ *
+ * @throws McoError `MCO_IMAGE_INVALID`
  */
 export function manifestFor(index: ImageIndex, architecture: string): Descriptor {
-  const found = index.manifests.find((manifest) => manifest.os === "linux" && manifest.architecture === architecture);
+  const fitting = index.manifests.filter(
+    ({ os, architecture: of, variant }) =>
+      os === "linux" && of === architecture && (variants[architecture] ?? [""]).includes(variant),
+  );
+  const [found] = fitting;
+  if (new Set(fitting.map(({ digest }) => digest)).size > 1)
+    throw invalidImage("its index has several manifests for this machine", {
+      architecture,
+      digests: fitting.map(({ digest }) => digest).slice(0, 20),
+    });
   if (found === undefined)
     throw invalidImage("its index has no manifest for this machine", {
       architecture,
-      has: index.manifests.map((manifest) => `${manifest.os}/${manifest.architecture}`.slice(0, 64)).slice(0, 20),
+      has: index.manifests.map((manifest) => platformText(manifest).slice(0, 64)).slice(0, 20),
     });
   return found;
 }
+
+const platformText = ({ os, architecture, variant }: Platform): string =>
+  `${os}/${architecture}${variant === "" ? "" : `/${variant}`}`;
 
 /** Digests of the layers as they are when unpacked, in order. @throws McoError `MCO_IMAGE_INVALID` */
 export function diffIdsOf(config: Uint8Array): readonly string[] {
@@ -163,17 +212,26 @@ export function manifestFacts(config: Uint8Array): {
 
 function indexOf(document: Readonly<Record<string, unknown>>): ImageIndex {
   const manifests = listOf(document["manifests"], "manifests", imageLimits.manifestsOfIndex).map((entry, i) => {
-    const platform = objectOf(entry, `manifest ${i + 1}`)["platform"] ?? {};
-    const { os = "", architecture = "" } = structOf(platform, "platform", ["os", "architecture"]);
-    if (typeof os !== "string" || typeof architecture !== "string")
-      throw invalidImage("a platform of its index is not made of texts");
-    return { ...descriptorOf(entry, `manifest ${i + 1}`), os, architecture };
+    const descriptor = descriptorOf(entry, `manifest ${i + 1}`);
+    return { ...descriptor, ...platformOf((entry as { readonly platform?: unknown }).platform) };
   });
   return { kind: "index", manifests: manifests.filter(({ mediaType }) => manifestTypes.includes(mediaType)) };
 }
 
+/** A platform that is not stated has empty fields. */
+function platformOf(platform: unknown): Platform {
+  const fields = structOf(platform ?? {}, "platform", platformFields, unread.platform);
+  const text = (name: string): string => {
+    const value = fields[name] ?? "";
+    if (typeof value !== "string") throw invalidImage("a platform of its index is not made of texts");
+    return value;
+  };
+  return { os: text("os"), architecture: text("architecture"), variant: text("variant") };
+}
+
 function descriptorOf(value: unknown, what: string): Descriptor {
-  const { mediaType, digest, size, annotations } = structOf(value, what, descriptorFields);
+  const { mediaType, digest, size, annotations, platform } = structOf(value, what, descriptorFields, unread.descriptor);
+  platformOf(platform);
   if (
     typeof mediaType !== "string" ||
     typeof digest !== "string" ||
@@ -220,14 +278,25 @@ function parseJson(bytes: Uint8Array, what: string, { isUnambiguous = false } = 
 }
 
 /**
- * An object with `known` fields. Container engines read fields without regard to case (encoding/json of Go), so that a
+ * An object with fields that are read, and others of which the type is judged. Container engines read fields without regard to case (encoding/json of Go), so that a
  * second spelling of one would show them another image.
  */
-function structOf(value: unknown, what: string, known: readonly string[]): Readonly<Record<string, unknown>> {
+function structOf(
+  value: unknown,
+  what: string,
+  read: readonly string[],
+  others: Readonly<Record<string, IsOfType>>,
+): Readonly<Record<string, unknown>> {
   const object = objectOf(value, what);
+  const known = [...read, ...Object.keys(others)];
   const folded = new Set(known.map(foldedName));
   const other = Object.keys(object).find((name) => !known.includes(name) && folded.has(foldedName(name)));
   if (other !== undefined) throw invalidImage(`${what} has a field in another spelling`, { field: other.slice(0, 64) });
+  for (const [name, isOfType] of Object.entries(others)) {
+    const field = object[name] ?? undefined;
+    if (field !== undefined && !isOfType(field))
+      throw invalidImage(`${what} has a field of another type`, { field: name });
+  }
   return object;
 }
 

@@ -106,7 +106,21 @@ describe("a custom Containerfile", () => {
     const stages = Array.from({ length: 50_000 }, (_, index) => `FROM s${index} AS s${index + 1}`);
     const text = ["FROM configs AS s0", ...stages].join("\n");
     expect(readContainerfile(text)).toMatchObject({ verdict: "read", foundation: "configs" });
-    expect(readContainerfile(`${text}\nFROM 3\nRUN true`)).toMatchObject({ verdict: "read", foundation: "configs" });
+  });
+
+  test.for([
+    "FROM configs\nFROM 0",
+    "FROM configs AS a\nRUN true\nFROM configs\nCOPY --from=0 /x /x",
+    'FROM configs AS a\nFROM configs\nADD --from="1" /x /x',
+    "FROM configs\nRUN --mount=type=bind,from=0,target=/c true",
+    "FROM scratch\nLABEL evil=1\nFROM configs\nFROM configs\nFROM 2",
+  ])("a stage by number is another one for the engine that builds: %j [build-containerfile-10]", (text) => {
+    expect(readContainerfile(text)).toMatchObject({
+      verdict: "refused",
+      problem: expect.stringMatching(
+        /^it names the stage \d, and the built text has the stages os and configs/,
+      ) as string,
+    });
   });
 
   test("here-documents are found, and what is in them is no instruction", () => {

@@ -106,6 +106,14 @@ export function readContainerfile(given: string): ContainerfileReading {
   }
   const last = stages.at(-1);
   if (last === undefined) return refused(instructions[0], "there is no FROM");
+  for (const { instruction, sources } of sourcesOf(instructions)) {
+    const number = sources.find((source) => /^\d+$/.test(source));
+    if (number !== undefined)
+      return refused(
+        instruction,
+        `it names the stage ${number}, and the built text has the stages os and configs before the first one: give the stage a name with AS, and use that`,
+      );
+  }
   const foundation = foundationOf(stages, stages.length - 1);
   if (foundation === undefined)
     return refused(
@@ -132,8 +140,7 @@ function foundationOf(stages: readonly Stage[], last: number): Foundation | unde
   for (let at = last; ;) {
     const from = stages[at]?.from.toLowerCase() ?? "";
     let before = at - 1;
-    if (/^\d+$/.test(from) && Number(from) < at) before = Number(from);
-    else while (before >= 0 && stages[before]?.name !== from) before -= 1;
+    while (before >= 0 && stages[before]?.name !== from) before -= 1;
     if (before < 0) return from === "configs" || from === "os" ? from : undefined;
     at = before;
   }
@@ -316,20 +323,29 @@ function* namedImages<T extends Pick<Instruction, "name" | "arguments">>(
 ): Generator<T & { readonly image: string }> {
   const stages = new Set(before);
   const isImage = (name: string) => !/^\d+$|^scratch$|[$]/.test(name) && !stages.has(name.toLowerCase());
-  for (const each of instructions) {
-    const inner = innerInstruction(each);
+  for (const { instruction, sources, stage } of sourcesOf(instructions)) {
+    for (const image of sources) if (isImage(image)) yield { ...instruction, image };
+    if (stage !== undefined) stages.add(stage.toLowerCase());
+  }
+}
+
+/** The images and stages that instructions take something from, by the words that name them, and the stage that each begins. */
+function* sourcesOf<T extends Pick<Instruction, "name" | "arguments">>(
+  instructions: readonly T[],
+): Generator<{ readonly instruction: T; readonly sources: readonly string[]; readonly stage: string | undefined }> {
+  for (const instruction of instructions) {
+    const inner = innerInstruction(instruction);
     const { options = [], rest = "" } = takesOptions.has(inner.name) ? (optionsOf(inner.arguments) ?? {}) : {};
-    if (each.name === "FROM") {
+    if (instruction.name === "FROM") {
       const [image, , stage] = rest.split(/\s+/).filter((word) => word !== "");
-      if (image !== undefined && isImage(image)) yield { ...each, image };
-      if (stage !== undefined) stages.add(stage.toLowerCase());
+      yield { instruction, sources: image === undefined ? [] : [image], stage };
       continue;
     }
-    for (const option of options) {
+    const sources = options.flatMap((option) => {
       const [, of, value = ""] = /^--(from|mount)=(.*)$/.exec(option) ?? [];
-      const images = of === "from" ? [unquoted(value)] : of === "mount" ? sourcesOfMount(value) : [];
-      for (const image of images) if (isImage(image)) yield { ...each, image };
-    }
+      return of === "from" ? [unquoted(value)] : of === "mount" ? sourcesOfMount(value) : [];
+    });
+    yield { instruction, sources, stage: undefined };
   }
 }
 

@@ -131,7 +131,7 @@ interface GoDescriptor {
   readonly digest: string;
   readonly size: number;
   readonly annotations?: Readonly<Record<string, string>>;
-  readonly platform?: { readonly os: string; readonly architecture: string };
+  readonly platform?: { readonly os: string; readonly architecture: string; readonly variant?: string };
 }
 
 const ours = ({ mediaType, digest: sum, sizeBytes }: Descriptor) => [mediaType, sum, sizeBytes];
@@ -176,6 +176,7 @@ describe.skipIf(program === undefined)("images, as Go's libraries read them", ()
           fc.oneof(
             manifestTexts.map((text) => Buffer.from(text)),
             mutatedBytes(manifestTexts),
+            { weight: 6, arbitrary: freeManifests.map((document) => Buffer.from(JSON.stringify(document))) },
           ),
           async (bytes) => {
             let mine: ReturnType<typeof parseManifest>;
@@ -201,10 +202,15 @@ describe.skipIf(program === undefined)("images, as Go's libraries read them", ()
                 expect(annotations).toEqual(other.layers?.[i]?.annotations ?? {});
               expect(other.manifests ?? []).toEqual([]);
             } else
-              expect(mine.manifests.map((one) => [...ours(one), one.os, one.architecture])).toEqual(
+              expect(mine.manifests.map((one) => [...ours(one), one.os, one.architecture, one.variant])).toEqual(
                 (other.manifests ?? [])
                   .filter(({ mediaType }) => mediaType === image.mediaType || mediaType === mediaTypes.dockerManifest)
-                  .map((one) => [...theirs(one), one.platform?.os ?? "", one.platform?.architecture ?? ""]),
+                  .map((one) => [
+                    ...theirs(one),
+                    one.platform?.os ?? "",
+                    one.platform?.architecture ?? "",
+                    one.platform?.variant ?? "",
+                  ]),
               );
           },
         ),
@@ -214,6 +220,82 @@ describe.skipIf(program === undefined)("images, as Go's libraries read them", ()
     },
   );
 });
+
+/** A value of a type that no field has, or of another one's. */
+const misfit = fc.constantFrom<unknown>(null, 1, "x", true, [], {}, ["a"], [null], 1.5, -1, 1e20, "", { a: 1 });
+const orMisfit = (value: fc.Arbitrary<unknown>, weight = 14) =>
+  fc.oneof({ weight, arbitrary: value }, { weight: 1, arbitrary: misfit });
+const some = (fields: Record<string, fc.Arbitrary<unknown>>, requiredKeys: string[] = []) =>
+  fc.record(fields, { requiredKeys });
+const anyNotes = orMisfit(
+  fc.dictionary(fc.constantFrom("a", "A", "__proto__", "constructor", ""), orMisfit(fc.constantFrom("b", "")), {
+    maxKeys: 2,
+  }),
+);
+const anyPlatform = orMisfit(
+  some({
+    os: orMisfit(fc.constantFrom("linux", "windows", "")),
+    architecture: orMisfit(fc.constantFrom("amd64", "arm64")),
+    variant: orMisfit(fc.constantFrom("v8", "v9", "")),
+    "os.version": orMisfit(fc.constant("1")),
+    "os.features": orMisfit(fc.constant(["x"])),
+    "OS.version": misfit,
+  }),
+);
+const anyType = fc.constantFrom(
+  image.mediaType,
+  image.config.mediaType,
+  "application/vnd.oci.image.layer.v1.tar",
+  mediaTypes.dockerManifest,
+  index.mediaType,
+  "x",
+  "",
+);
+const anyDescriptor = orMisfit(
+  some(
+    {
+      mediaType: orMisfit(anyType),
+      digest: orMisfit(
+        fc.constantFrom(digest("a"), digest("b"), digest("A"), `sha512:${"a".repeat(128)}`, "sha256:x"),
+        20,
+      ),
+      size: orMisfit(fc.constantFrom(0, 1, 7, 2 ** 53 - 1, 2 ** 53), 20),
+      annotations: anyNotes,
+      platform: anyPlatform,
+      urls: orMisfit(fc.constant(["https://a"])),
+      data: orMisfit(fc.constantFrom("aGk=", "!", "aGk", "a_k=", "aG k=")),
+      artifactType: orMisfit(fc.constant("a/b")),
+      ArtifactType: misfit,
+      extra: misfit,
+    },
+    ["mediaType", "digest", "size"],
+  ),
+  30,
+);
+/** Documents of which each field is there or not, and of any type. */
+const freeManifests = fc
+  .tuple(
+    some(
+      {
+        schemaVersion: orMisfit(fc.constant(2), 30),
+        mediaType: orMisfit(anyType, 30),
+        config: anyDescriptor,
+        layers: orMisfit(fc.array(anyDescriptor, { maxLength: 2 }), 30),
+        manifests: orMisfit(fc.array(anyDescriptor, { maxLength: 2 }), 30),
+        annotations: anyNotes,
+        subject: anyDescriptor,
+        artifactType: orMisfit(fc.constant("a/b")),
+        extra: misfit,
+      },
+      ["schemaVersion"],
+    ),
+    fc.constantFrom("image", "image", "index", "index", "any"),
+  )
+  .map(([document, kind]) => {
+    const { manifests, config, layers, ...rest } = document as Record<string, unknown>;
+    if (kind === "image") return { ...rest, config, layers, mediaType: image.mediaType };
+    return kind === "index" ? { ...rest, manifests, mediaType: index.mediaType } : document;
+  });
 
 const token = fc.stringMatching(/^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,12}$/);
 const quoted = (value: string) => `"${value.replaceAll(/["\\]/g, "\\$&")}"`;
