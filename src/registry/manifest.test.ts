@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { diffIdsOf, layersOf, mediaTypes, parseManifest } from "./manifest.ts";
+import { diffIdsOf, layersOf, manifestFacts, mediaTypes, parseManifest } from "./manifest.ts";
 
 const digest = `sha256:${"a".repeat(64)}`;
 const bytes = (value: unknown) => Buffer.from(typeof value === "string" ? value : JSON.stringify(value));
@@ -81,4 +81,16 @@ test.for([
 test("diff ids are digests", () => {
   expect(diffIdsOf(bytes({ rootfs: { diff_ids: [digest] } }))).toEqual([digest]);
   expect(() => diffIdsOf(bytes({ rootfs: { diff_ids: ["x"] } }))).toThrow("diff id");
+});
+
+test.for([
+  `{"rootfs":{"diff_ids":["${digest}"]},"RootFS":{"diff_ids":[]}}`,
+  `{"rootfs":{"diff_ids":["${digest}"]},"rootfs":{"diff_ids":["${digest}"]}}`,
+  `{"rootfs":{"diff_ids":["${digest}"],"Diff_ids":[]}}`,
+  `{"rootfs":{"diff_ids":["${digest}"]},"config":{"Labels":{},"labels":{"a":"b"}}}`,
+  `{"rootfs":{"diff_ids":["${digest}"]},"Architecture":"arm64"}`,
+])("the config of an image has no field twice, in no spelling: %s [registry-config-1]", (text) => {
+  const config = Buffer.from(text);
+  const read = () => [diffIdsOf(config), manifestFacts(config)];
+  expect(read).toThrow(/field in another spelling|a field twice/);
 });

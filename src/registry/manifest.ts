@@ -177,9 +177,15 @@ export function manifestFor(index: ImageIndex, architecture: string): Descriptor
 const platformText = ({ os, architecture, variant }: Platform): string =>
   `${os}/${architecture}${variant === "" ? "" : `/${variant}`}`;
 
+const configFields = ["architecture", "os", "variant", "created", "author", "config", "rootfs", "history"];
+
+/** An image that is made from another one keeps its config: machines have to read there what this suite reads. */
+const configIn = (bytes: Uint8Array): Readonly<Record<string, unknown>> =>
+  structOf(parseJson(bytes, "the config", { isUnambiguous: true }), "the config", configFields, {});
+
 /** Digests of the layers as they are when unpacked, in order. @throws McoError `MCO_IMAGE_INVALID` */
 export function diffIdsOf(config: Uint8Array): readonly string[] {
-  const rootfs = objectOf(objectOf(parseJson(config, "the config"), "the config")["rootfs"], "the config's rootfs");
+  const rootfs = structOf(configIn(config)["rootfs"], "the config's rootfs", ["type", "diff_ids"], {});
   return listOf(rootfs["diff_ids"], "diff_ids", imageLimits.layers).map((digest) => {
     if (typeof digest !== "string" || !digestPattern.test(digest))
       throw invalidImage("its config has a diff id that is no sha256 digest");
@@ -196,9 +202,9 @@ export function manifestFacts(config: Uint8Array): {
   readonly created: number;
   readonly labels: Readonly<Record<string, string>>;
 } {
-  const { architecture, created, config: settings } = objectOf(parseJson(config, "the config"), "the config");
+  const { architecture, created, config: settings } = configIn(config);
   const at = typeof created === "string" ? Date.parse(created) : NaN;
-  const labels = objectOf(settings ?? {}, "the config's settings")["Labels"];
+  const labels = structOf(settings ?? {}, "the config's settings", ["Labels"], {})["Labels"];
   return {
     architecture: typeof architecture === "string" ? architecture : "",
     created: Number.isNaN(at) ? 0 : at,
