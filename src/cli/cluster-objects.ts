@@ -20,6 +20,7 @@ import { clusterSettingsKinds, objectsOfCluster } from "../core/kubelet/cluster-
 import type { ClusterObjects } from "../core/preview/plan-cluster.ts";
 import { type SettingsObjects, planSettings } from "../core/preview/plan-settings.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
+import { registryKinds } from "../core/runtime/registry-objects.ts";
 import { withRelease } from "../core/render/release-of.ts";
 import { builtInPools } from "../operator/manifests.ts";
 import { isForbidden, isNotFound } from "../kube/kube-error.ts";
@@ -147,14 +148,10 @@ export function objectsInManifests(manifests: readonly KubeObject[]): ClusterObj
     pools,
     // What the controllers of a cluster would have made of them.
     machineConfigs: planSettings(nothing, { ...after, pools }).machineConfigs,
-    controllerConfig: named<ControllerConfig>([], manifests, "ControllerConfig").find(
+    controllerConfig: named<ControllerConfig>([], manifests, ControllerConfig).find(
       ({ metadata }) => metadata.name === names.controllerConfig,
     ),
-    nodes: named<Node>(
-      [],
-      manifests.filter(({ apiVersion }) => apiVersion === kubernetes.Node.apiVersion),
-      "Node",
-    ),
+    nodes: named<Node>([], manifests, kubernetes.Node),
   };
 }
 
@@ -189,16 +186,47 @@ const planned = [
   OSImageStream,
   ...settingsKinds,
 ];
-const isOneOf =
+export const isOneOf =
   (kinds: readonly Pick<KubeObject, "apiVersion" | "kind">[]) =>
   ({ apiVersion, kind }: KubeObject): boolean =>
     kinds.some((one) => one.kind === kind && one.apiVersion === apiVersion);
-const isPlanned = isOneOf(planned);
+/** Whether an object is of a kind that decides in a plan of machines. */
+export const isPlanned = isOneOf(planned);
+
+const known = [...planned, ...registryKinds, ControllerConfig, kubernetes.Node, kubernetes.ConfigMap];
+
+/** A kind as messages name it: one with the name of a kind that is known here, and of another group or version, with both. */
+export const kindText = ({ apiVersion, kind }: KubeObject): string =>
+  known.some((one) => one.kind === kind && one.apiVersion !== apiVersion) ? `${kind} of ${apiVersion}` : kind;
+
+/** The objects of the planned kinds, as far as they were read. */
+export function plannedObjects(objects: ClusterObjects): readonly KubeObject[] {
+  const { settings } = objects;
+  const found: readonly (KubeObject | undefined)[] = [
+    ...objects.pools,
+    ...objects.machineConfigs,
+    ...(objects.machineOSConfigs ?? []),
+    ...(objects.pinnedImageSets ?? []),
+    objects.osImageStream,
+    objects.machineConfiguration,
+    ...(settings?.kubeletConfigs ?? []),
+    ...(settings?.containerRuntimeConfigs ?? []),
+    settings?.credentials,
+    settings?.cluster.featureGate,
+    settings?.cluster.configNode,
+    settings?.cluster.apiServer,
+  ];
+  return found.filter((object) => object !== undefined);
+}
 
 /** Objects of a kind with the manifests of that kind applied. */
-function named<T extends KubeObject>(list: readonly T[], manifests: readonly KubeObject[], kind: string): readonly T[] {
+function named<T extends KubeObject>(
+  list: readonly T[],
+  manifests: readonly KubeObject[],
+  resource: Resource<T>,
+): readonly T[] {
   const changed = new Map(
-    manifests.filter((manifest) => manifest.kind === kind).map((manifest) => [manifest.metadata.name, manifest as T]),
+    manifests.filter(isOneOf([resource])).map((manifest) => [manifest.metadata.name, manifest as T]),
   );
   // The server keeps metadata that a manifest does not set, and fills in the fields that only it knows.
   const merged = list.map((object) => {
@@ -208,6 +236,7 @@ function named<T extends KubeObject>(list: readonly T[], manifests: readonly Kub
       ? object
       : {
           ...change,
+          ...statusOf(object),
           metadata: {
             ...object.metadata,
             ...change.metadata,
@@ -218,12 +247,16 @@ function named<T extends KubeObject>(list: readonly T[], manifests: readonly Kub
   return [...merged, ...changed.values()];
 }
 
+/** The status of an object, which another endpoint writes than that for manifests. */
+const statusOf = (object: KubeObject): object =>
+  "status" in object && object.status !== undefined ? { status: object.status } : {};
+
 /** The streams once a manifest names another default; its status, where it has one, is only for a cluster without any. */
 function changedStreams(
   before: OSImageStream | undefined,
   manifests: readonly KubeObject[],
 ): OSImageStream | undefined {
-  const [after] = named(before === undefined ? [] : [before], manifests, OSImageStream.kind);
+  const [after] = named(before === undefined ? [] : [before], manifests, OSImageStream);
   if (after === undefined) return undefined;
   const status = before?.status ?? after.status;
   if (status === undefined) return after;
@@ -233,37 +266,37 @@ function changedStreams(
 }
 
 /**
- * The objects as they would be once manifests were applied and some MachineConfigs deleted, and the kinds that play no
+ * The objects as they would be once manifests were applied and some MachineConfigs deleted, and those that play no
  * part in that.
  */
 export function overlaid(
   before: ClusterObjects,
   manifests: readonly KubeObject[],
   deleted: readonly string[],
-): { readonly after: ClusterObjects; readonly ignored: readonly string[] } {
+): { readonly after: ClusterObjects; readonly ignored: readonly KubeObject[] } {
   for (const name of deleted)
     if (!before.machineConfigs.some((config) => config.metadata.name === name))
       throw absentError(`there is no MachineConfig "${name}" to delete`);
   const configurations = named(
     before.machineConfiguration === undefined ? [] : [before.machineConfiguration],
     manifests,
-    "MachineConfiguration",
+    MachineConfiguration,
   );
   return {
     after: {
       ...before,
       // Defaults that the server fills in.
-      pools: named(before.pools, manifests, "MachineConfigPool").map((pool) => ({
+      pools: named(before.pools, manifests, MachineConfigPool).map((pool) => ({
         ...pool,
         spec: (pool.spec as MachineConfigPool["spec"] | undefined) ?? {},
       })),
-      machineConfigs: named(before.machineConfigs, manifests, "MachineConfig").filter(
+      machineConfigs: named(before.machineConfigs, manifests, MachineConfig).filter(
         (config) => !deleted.includes(config.metadata.name),
       ),
-      machineOSConfigs: named(before.machineOSConfigs ?? [], manifests, "MachineOSConfig"),
+      machineOSConfigs: named(before.machineOSConfigs ?? [], manifests, MachineOSConfig),
       buildConfig: (manifests.findLast(isBuildConfig) as ConfigMap | undefined)?.data ?? before.buildConfig,
       settings: changedSettings(before.settings, manifests),
-      pinnedImageSets: named(before.pinnedImageSets ?? [], manifests, "PinnedImageSet"),
+      pinnedImageSets: named(before.pinnedImageSets ?? [], manifests, PinnedImageSet),
       osImageStream: changedStreams(before.osImageStream, manifests),
       machineConfiguration: configurations.find(({ metadata }) => metadata.name === names.machineConfiguration),
       controllerConfig:
@@ -276,13 +309,7 @@ export function overlaid(
                 before.controllerConfig,
               ),
     },
-    ignored: [
-      ...new Set(
-        manifests
-          .filter((manifest) => !isPlanned(manifest) && !isRelease(manifest) && !isBuildConfig(manifest))
-          .map(({ kind }) => kind),
-      ),
-    ],
+    ignored: manifests.filter((manifest) => !isPlanned(manifest) && !isRelease(manifest) && !isBuildConfig(manifest)),
   };
 }
 
@@ -293,15 +320,15 @@ function changedSettings(
 ): SettingsObjects {
   const own = manifests.filter(isOneOf(settingsKinds));
   if (own.length === 0) return before;
-  const only = <T extends KubeObject>(known: T | undefined, { kind }: Resource<T>) =>
-    named(known === undefined ? [] : [known], own, kind).find(
+  const only = <T extends KubeObject>(known: T | undefined, resource: Resource<T>) =>
+    named(known === undefined ? [] : [known], own, resource).find(
       ({ metadata }) => metadata.name === names.clusterSingleton,
     );
   const { cluster } = before;
   const apiServer = only(undefined, openshift.APIServer);
   return {
-    kubeletConfigs: named(before.kubeletConfigs, own, KubeletConfig.kind),
-    containerRuntimeConfigs: named(before.containerRuntimeConfigs, own, ContainerRuntimeConfig.kind),
+    kubeletConfigs: named(before.kubeletConfigs, own, KubeletConfig),
+    containerRuntimeConfigs: named(before.containerRuntimeConfigs, own, ContainerRuntimeConfig),
     credentials: only(before.credentials, openshift.CRIOCredentialProviderConfig),
     cluster: {
       ...cluster,
@@ -314,8 +341,11 @@ function changedSettings(
 
 const isOwnMap =
   (name: string) =>
-  ({ kind, metadata }: KubeObject): boolean =>
-    kind === "ConfigMap" && metadata.name === name && metadata.namespace === namespace;
+  ({ apiVersion, kind, metadata }: KubeObject): boolean =>
+    apiVersion === kubernetes.ConfigMap.apiVersion &&
+    kind === kubernetes.ConfigMap.kind &&
+    metadata.name === name &&
+    metadata.namespace === namespace;
 
 /** The ConfigMap in which a release names the OS image of all machines. */
 const isRelease = isOwnMap(names.osImageConfigMap);

@@ -5,6 +5,7 @@ export {
   type CompiledPolicy,
   policyRequest,
 } from "./apiserver/schema/validation/cel-policies.ts";
+export { dropServerFields, findMetadataFault } from "./apiserver/schema/validation/server-fields.ts";
 export { definitionsOf } from "./apiserver/schema/validation/custom-resource-definition.ts";
 export { compileSchema } from "./apiserver/schema/validation/structural.ts";
 export { openshiftKinds } from "./cluster/openshift-kinds.ts";

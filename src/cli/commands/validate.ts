@@ -6,7 +6,7 @@ import { outputFormat, readArguments, usageError } from "../arguments.ts";
 import { flags } from "../flags.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { judgeByPolicies } from "../judge-by-policies.ts";
-import { judgeManifest, kindsToJudge } from "../judge-manifest.ts";
+import { judgeManifest, judgeShape, kindsToJudge } from "../judge-manifest.ts";
 import { type Manifest, readDocuments } from "../manifests.ts";
 import { processIo } from "../io.ts";
 import { type Finding, type ValidationFormat, validationFormats } from "../validation-formats.ts";
@@ -57,7 +57,8 @@ export async function run(args: readonly string[]): Promise<number> {
     const { manifest } = document;
     const object = objectNameOf(manifest);
     const problems = [...own, ...(registries.get(object) ?? []), ...(together.get(object) ?? [])];
-    const earlier = seen.get(object);
+    const one = `${groupOf(manifest)}/${object}`;
+    const earlier = seen.get(one);
     if (earlier !== undefined)
       problems.push({
         severity: "error",
@@ -65,7 +66,7 @@ export async function run(args: readonly string[]): Promise<number> {
         reason: `${object} stands in ${earlier} too, and only one of the two can count`,
         remedy: "take one of them out",
       });
-    seen.set(object, `${place.file} (document ${place.document})`);
+    seen.set(one, `${place.file} (document ${place.document})`);
     return problems.map((problem) => {
       const position = document.positionOf(problem.path);
       return { ...problem, ...place, object, ...(position === undefined ? {} : { position }) };
@@ -80,6 +81,9 @@ export async function run(args: readonly string[]): Promise<number> {
   return hasErrors(findings) ? exitCodes.failed : exitCodes.ok;
 }
 
+const groupOf = ({ apiVersion }: Manifest): string =>
+  apiVersion.includes("/") ? apiVersion.slice(0, apiVersion.indexOf("/")) : "";
+
 /** What is wrong with a manifest, whatever stands beside it. */
 function judgeAlone(
   manifest: Manifest,
@@ -93,7 +97,7 @@ function judgeAlone(
     return hasShape ? [...problems, ...byPolicies({ definition, object: stored, before: undefined })] : problems;
   }
   const reason = `${manifest.kind} of ${manifest.apiVersion} is no kind of this suite and was not looked at`;
-  return [{ severity: "warning", path: "kind", reason }];
+  return [...judgeShape(manifest, undefined, "change").errors, { severity: "warning", path: "kind", reason }];
 }
 
 const hasErrors = (problems: readonly Problem[]): boolean => problems.some(({ severity }) => severity === "error");

@@ -1,12 +1,22 @@
+import { kubernetes } from "../../api/foreign/kubernetes.ts";
+import { ControllerConfig } from "../../api/kinds/controller-config.ts";
 import type { KubeObject } from "../../api/schema/object.ts";
 import { type ClusterForecast, type ClusterObjects } from "../../core/preview/plan-cluster.ts";
 import { objectNameOf, registryKinds } from "../../core/runtime/registry-objects.ts";
 import type { Problem } from "../../ignition/problem.ts";
 import { usageError } from "../arguments.ts";
 import type { ValuesOf, flags } from "../flags.ts";
-import { objectsInCluster, objectsInManifests, overlaid } from "../cluster-objects.ts";
+import {
+  isOneOf,
+  isPlanned,
+  kindText,
+  objectsInCluster,
+  objectsInManifests,
+  overlaid,
+  plannedObjects,
+} from "../cluster-objects.ts";
 import { judgeByPolicies } from "../judge-by-policies.ts";
-import { judgeShape, kindsToJudge } from "../judge-manifest.ts";
+import { type ManifestRole, judgeShape, kindsToJudge, problemsOfConditions } from "../judge-manifest.ts";
 import { type Manifest, readManifests } from "../manifests.ts";
 import { withPlannedRegistries } from "../registry-objects.ts";
 
@@ -41,12 +51,17 @@ export async function readChange(values: PlanFlags): Promise<PlannedChange> {
   if (stream === undefined && values.pool.length > 0) throw usageError("--pool goes with --os-stream");
   const source =
     values.offline || values.from.length > 0 ? undefined : { kubeconfig: values.kubeconfig, dir: values.dir };
-  const given = sortedOut(readManifests(files));
-  const base = sortedOut(readManifests(values.from));
+  const base = sortedOut(readManifests(values.from), "stored");
   const before =
     source === undefined
       ? withPlannedRegistries(objectsInManifests(base.sound), base.sound)
       : await objectsInCluster({ kubeconfig: source.kubeconfig, directory: source.dir, component: "plan" });
+  const standsAlone = source === undefined && values.from.length === 0;
+  const given = sortedOut(
+    readManifests(files),
+    standsAlone ? "cluster" : "change",
+    source === undefined ? storedAmong(base.sound) : storedIn(before),
+  );
   const allowed = allowedByPolicies(given.sound, [...base.sound, ...before.pools]);
   const { after, ignored } = overlaid(before, allowed.sound, deleted);
   return {
@@ -74,14 +89,38 @@ function withBrought(after: ClusterObjects, before: ClusterObjects, manifests: r
 }
 
 /** The kinds that neither the plan of machines nor that of registries covers. */
-function unplanned(kinds: readonly string[], source: PlanSource): readonly string[] {
-  const covered = new Set<string>(registryKinds.map(({ kind }) => kind));
-  if (source === undefined) for (const kind of ["ControllerConfig", "Node"]) covered.add(kind);
-  return kinds.filter((kind) => !covered.has(kind));
+function unplanned(objects: readonly KubeObject[], source: PlanSource): readonly string[] {
+  const isCovered = isOneOf([...registryKinds, ...(source === undefined ? [ControllerConfig, kubernetes.Node] : [])]);
+  return [...new Set(objects.filter((one) => !isCovered(one)).map(kindText))];
 }
 
-/** The manifests that have the shape of their kinds, as an API server would store them, and why it refuses the others. */
-function sortedOut(manifests: readonly Manifest[]): {
+/** What is stored before a change, in the place of a manifest. */
+type StoredObject = (manifest: Manifest) => KubeObject | "unknown" | undefined;
+
+const placeOf = (object: Pick<KubeObject, "apiVersion" | "kind" | "metadata">): string =>
+  `${object.apiVersion}/${objectNameOf(object)}`;
+
+function storedAmong(objects: readonly KubeObject[]): StoredObject {
+  const known = new Map(objects.map((object) => [placeOf(object), object]));
+  return (manifest) => known.get(placeOf(manifest));
+}
+
+/** A cluster has objects that decide nothing here, and were not read. */
+function storedIn(before: ClusterObjects): StoredObject {
+  const among = storedAmong(plannedObjects(before));
+  return (manifest) => among(manifest) ?? (isPlanned(manifest) ? undefined : "unknown");
+}
+
+/**
+ * The manifests that have the shape of their kinds, as an API server would store them, and why it refuses the others.
+ *
+ * @param storedBefore absent: the manifests are what is stored.
+ */
+function sortedOut(
+  manifests: readonly Manifest[],
+  role: ManifestRole,
+  storedBefore?: StoredObject,
+): {
   readonly sound: readonly Manifest[];
   readonly refusals: ClusterForecast["refusals"];
 } {
@@ -89,10 +128,12 @@ function sortedOut(manifests: readonly Manifest[]): {
   const sound: Manifest[] = [];
   const refusals: ClusterForecast["refusals"][number][] = [];
   for (const manifest of manifests) {
-    const served = kinds(manifest.apiVersion, manifest.kind);
-    const { stored, errors } = served === undefined ? { stored: manifest, errors: [] } : judgeShape(manifest, served);
+    const { stored, errors: own } = judgeShape(manifest, kinds(manifest.apiVersion, manifest.kind), role);
+    const unmet = storedBefore === undefined ? [] : problemsOfConditions(manifest, storedBefore(stored));
+    const errors = own.length > 0 ? own : unmet;
     if (errors.length === 0) sound.push(stored);
-    for (const { path, reason } of errors) refusals.push({ object: objectNameOf(manifest), path, reason });
+    for (const { path, reason, remedy } of errors)
+      refusals.push({ object: objectNameOf(manifest), path, reason, ...(remedy === undefined ? {} : { remedy }) });
   }
   return { sound, refusals };
 }

@@ -10,6 +10,7 @@ import type { FieldError, KubeObject, ObjectMeta, Served } from "../schema/contr
 import { firstTexts } from "../schema/first-texts.ts";
 import { fitsTypes, trackUpdate } from "../schema/merge/field-sets.ts";
 import { cloneJson, equalJson, isObject } from "../schema/json-values.ts";
+import { dropServerFields, findMetadataFault } from "../schema/validation/server-fields.ts";
 import {
   alreadyExists,
   badRequest,
@@ -122,8 +123,8 @@ export function checkIdentity(
   const { apiVersion: _, kind: __, metadata = {}, ...rest } = object;
   if (!isObject(metadata)) return badRequest("metadata must be an object");
   const meta = metadata as ObjectMeta;
-  const wrong = wrongMetadata(meta);
-  if (wrong !== undefined) return new UnreadableObject({ kind, version: given.version }, kind, wrong);
+  const fault = findMetadataFault(metadata);
+  if (fault !== undefined) return new UnreadableObject({ kind, version: given.version }, kind, fault.message);
   if (definition.namespaced) {
     if (meta.namespace !== undefined && meta.namespace !== "" && meta.namespace !== target.namespace) {
       return badRequest(`the namespace of the provided object does not match the namespace sent on the request`);
@@ -132,51 +133,6 @@ export function checkIdentity(
   const { namespace: ___, ...bare } = meta;
   const placed: ObjectMeta = definition.namespaced ? { ...bare, namespace: target.namespace } : bare;
   return { apiVersion, kind, metadata: placed, ...rest };
-}
-
-/** Types that the rest of the server relies on. */
-function wrongMetadata(meta: Readonly<Record<string, unknown>> | ObjectMeta): string | undefined {
-  const fields = meta as Readonly<Record<string, unknown>>;
-  for (const field of ["name", "generateName", "namespace", "uid", "resourceVersion"]) {
-    const value = fields[field];
-    if (value === null) delete (fields as Record<string, unknown>)[field];
-    else if (value !== undefined && typeof value !== "string") return cannotUnmarshal(value, field, "string");
-    // Two names with different halves of a character would be one key in the store.
-    else if (value?.isWellFormed() === false) return `metadata.${field} has an incomplete character`;
-  }
-  for (const field of ["labels", "annotations"]) {
-    const value = fields[field];
-    if (value === null) delete (fields as Record<string, unknown>)[field];
-    else if (value !== undefined && !isObject(value)) return cannotUnmarshal(value, field, "map[string]string");
-    else if (value !== undefined) {
-      const wrong = Object.values(value).find((one) => typeof one !== "string");
-      if (wrong !== undefined) return cannotUnmarshal(wrong, field, "string");
-    }
-  }
-  for (const field of ["finalizers", "ownerReferences", "managedFields"]) {
-    const value = fields[field];
-    if (value === null) delete (fields as Record<string, unknown>)[field];
-    else if (
-      value !== undefined &&
-      (!Array.isArray(value) ||
-        value.some((one) => (field === "finalizers" ? typeof one !== "string" : !isObject(one))))
-    ) {
-      return cannotUnmarshal(value, field, field === "finalizers" ? "[]string" : "[]object");
-    }
-  }
-  for (const field of ["creationTimestamp", "deletionTimestamp"]) {
-    const value = fields[field];
-    if (typeof value === "string" && Number.isNaN(Date.parse(value)))
-      return `parsing time ${JSON.stringify(value)} as "2006-01-02T15:04:05Z07:00": cannot parse ${JSON.stringify(value)} as "2006"`;
-  }
-  delete (fields as Record<string, unknown>)["selfLink"];
-  return undefined;
-}
-
-/** As Go's decoder puts it. */
-function cannotUnmarshal(value: unknown, field: string, type: string): string {
-  const given = Array.isArray(value) ? "array" : typeof value === "boolean" ? "bool" : typeof value;
-  return `json: cannot unmarshal ${given} into Go struct field ObjectMeta.metadata.${field} of type ${type}`;
 }
 
 /** The common way of a new object into the store. `owned`: managedFields were already written by server-side apply. */
@@ -204,14 +160,13 @@ export async function createObject(
     }
     metadata.name = generated(engine, metadata.generateName ?? "");
   }
+  dropServerFields(object, {
+    hasStatus: definition.hasStatus && !keepStatusOnCreate.has(served.stored),
+    hasGeneration: served.hasGeneration,
+  });
   metadata.uid = engine.random.uuid();
   metadata.creationTimestamp = timestamp(engine.clock.now());
-  delete metadata.deletionTimestamp;
-  delete metadata.deletionGracePeriodSeconds;
-  delete metadata.resourceVersion;
-  // Kinds without a generation counter keep the value that a client sends, as on the real server.
   if (served.hasGeneration) metadata.generation = 1;
-  if (definition.hasStatus && !keepStatusOnCreate.has(served.stored)) delete object["status"];
 
   defaultAndPrune(served, object, undefined);
   const by = {
