@@ -143,6 +143,56 @@ describe("parseDocuments", () => {
   });
 });
 
+describe("a field items", () => {
+  const list = { apiVersion: "v1", kind: "List" };
+  test.for([
+    ["a list of objects", [manifest("b")]],
+    ["an empty list", []],
+    ["null", null],
+    ["a text", "x"],
+  ])("%s makes kubectl take an object for a list: it is refused [cli-manifests-24]", ([, items]) => {
+    const text = stringify(manifest("a", { items }));
+    const [first, ...others] = parseDocuments(text, "f.yaml");
+    expect(others).toEqual([]);
+    expect(first).toMatchObject({
+      verdict: "refused",
+      reason: "it has items, and kubectl applies these instead of the object itself, whose kind does not end in List",
+      remedy: "take items out, or give a List",
+      position: { line: Array.isArray(items) && items.length > 0 ? 6 : 5 },
+    });
+  });
+
+  test("so it is within a List, and of one whose items are no list [cli-manifests-25]", () => {
+    expect(outcome(stringify({ ...list, items: [manifest("a", { items: [manifest("b")] }), manifest("c")] }))).toEqual([
+      expect.stringContaining("it has items") as string,
+      manifest("c"),
+    ]);
+    const inner = { ...list, metadata: { name: "l" }, items: [manifest("b")] };
+    expect(outcome(stringify({ ...list, items: [inner] }))).toEqual(["it is a List within a List"]);
+    for (const items of [null, "x", { a: 1 }])
+      expect(outcome(stringify({ ...list, metadata: { name: "l" }, items }))).toEqual(["items is no list"]);
+  });
+
+  test("items without both apiVersion and kind have those of their List; others need both [cli-manifests-26]", () => {
+    const needed = "apiVersion, kind and metadata.name are required";
+    const bare = { metadata: { name: "a" } };
+    const items = [
+      bare,
+      { ...bare, apiVersion: "", kind: "" },
+      { ...bare, kind: "ConfigMap" },
+      { ...bare, apiVersion: "v1" },
+    ];
+    expect(outcome(stringify({ apiVersion: "v1", kind: "ConfigMapList", items }))).toEqual([
+      manifest("a"),
+      manifest("a"),
+      needed,
+      needed,
+    ]);
+    for (const metadata of [{ name: "" }, {}])
+      expect(outcome(stringify({ ...manifest("a"), metadata }))).toEqual([needed]);
+  });
+});
+
 describe("readDocuments", () => {
   test("files that are too large, no text, or not there are refused", () => {
     const folder = mkdtempSync(join(tmpdir(), "mco-manifests-"));

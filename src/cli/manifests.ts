@@ -192,7 +192,13 @@ export function parseDocuments(text: string, file: string): readonly ReadDocumen
     if (value === null || value === undefined) return [];
     if (depthOf(value) > maxDepth) return [refusal(at, tooDeep)];
     const place = { file, document: at };
-    return objectsIn(value).map(({ object, path: base }): ReadDocument => {
+    return objectsIn(value).map((found): ReadDocument => {
+      const base = found.path;
+      if ("refused" in found) {
+        const { refused: reason, remedy } = found;
+        return { verdict: "refused", place, reason, remedy, ...positionField(positionIn(document, lines, base)) };
+      }
+      const { object } = found;
       const positionOf = (path: string) => positionIn(document, lines, [...base, ...stepsOf(path)]);
       if (isKustomization(object, file))
         return {
@@ -244,10 +250,10 @@ function depthOf(value: unknown): number {
 
 const isManifest = (value: unknown): value is Manifest =>
   isRecord(value) &&
-  typeof value["apiVersion"] === "string" &&
-  typeof value["kind"] === "string" &&
+  isText(value["apiVersion"]) &&
+  isText(value["kind"]) &&
   isRecord(value["metadata"]) &&
-  typeof value["metadata"]["name"] === "string";
+  isText(value["metadata"]["name"]);
 
 /** The names by which kustomize finds its file, which needs no kind. Source: kubernetes-sigs/kustomize konfig (master). */
 const kustomizationFile = /(?:^|\/)kustomization\.ya?ml$/;
@@ -257,23 +263,41 @@ const isKustomization = (value: unknown, file: string): boolean =>
     ? value["apiVersion"].startsWith("kustomize.config.k8s.io/")
     : value["kind"] === undefined && kustomizationFile.test(file));
 
-/** `kubectl get -o yaml` writes a List; its items count like documents. */
-function objectsIn(
-  value: unknown,
-): readonly { readonly object: unknown; readonly path: readonly (string | number)[] }[] {
-  if (
-    !isRecord(value) ||
-    typeof value["kind"] !== "string" ||
-    !value["kind"].endsWith("List") ||
-    !Array.isArray(value["items"])
-  )
-    return [{ object: value, path: [] }];
-  const kind = value["kind"].slice(0, -"List".length);
-  return value["items"].map((item: unknown, index) => ({
-    object: isRecord(item) && kind !== "" ? { apiVersion: value["apiVersion"], kind, ...item } : item,
-    path: ["items", index],
-  }));
+type ObjectInDocument =
+  | { readonly object: unknown; readonly path: readonly (string | number)[] }
+  | { readonly refused: string; readonly remedy: string; readonly path: readonly (string | number)[] };
+
+/**
+ * The objects of a document. `kubectl get -o yaml` writes a List, whose items count like documents. kubectl takes everything
+ * with items for a list, whatever its kind: of anything but a List that is refused. Source: k8s.io/apimachinery
+ * pkg/apis/meta/v1/unstructured/helpers.go (v0.34).
+ */
+function objectsIn(value: unknown): readonly ObjectInDocument[] {
+  if (!isRecord(value) || !Object.hasOwn(value, "items")) return [{ object: value, path: [] }];
+  const { apiVersion, kind, items } = value;
+  if (typeof kind !== "string" || !kind.endsWith("List")) return [itemsOfNoList([])];
+  if (!Array.isArray(items))
+    return [{ refused: "items is no list", remedy: "give a list of objects", path: ["items"] }];
+  const itemKind = kind.slice(0, -"List".length);
+  return items.map((item: unknown, index): ObjectInDocument => {
+    const path = ["items", index];
+    if (!isRecord(item)) return { object: item, path };
+    if (Object.hasOwn(item, "items"))
+      return typeof item["kind"] === "string" && item["kind"].endsWith("List")
+        ? { refused: "it is a List within a List", remedy: "give its items in one list", path }
+        : itemsOfNoList(path);
+    const isBare = itemKind !== "" && !isText(item["apiVersion"]) && !isText(item["kind"]);
+    return { object: isBare ? { ...item, apiVersion, kind: itemKind } : item, path };
+  });
 }
+
+const itemsOfNoList = (path: readonly (string | number)[]): ObjectInDocument => ({
+  refused: "it has items, and kubectl applies these instead of the object itself, whose kind does not end in List",
+  remedy: "take items out, or give a List",
+  path: [...path, "items"],
+});
+
+const isText = (value: unknown): value is string => typeof value === "string" && value !== "";
 
 /** `a.b[0].c` → a, b, 0, c */
 export const stepsOf = (path: string): readonly (string | number)[] =>
