@@ -1,13 +1,17 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	kubeyaml "k8s.io/apimachinery/pkg/util/yaml"
 	kubejson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 )
@@ -37,48 +41,58 @@ func kubeJSON(data []byte) (json.RawMessage, []string, error) {
 	return written, found, err
 }
 
-// manifests are the documents of a file as kubectl takes them apart: k8s.io/apimachinery pkg/util/yaml/decoder.go
-// (release-1.34), splitYAMLDocument.
+// manifests are the objects of a file that kubectl applies, as it takes them apart: k8s.io/cli-runtime pkg/resource/visitor.go
+// (release-1.34), StreamVisitor and FlattenListVisitor, over the decoders of k8s.io/apimachinery.
 func manifests(data []byte) (json.RawMessage, error) {
-	scanner := bufio.NewScanner(bytes.NewReader(data))
-	scanner.Buffer(make([]byte, 4096), 5<<20)
-	scanner.Split(func(data []byte, atEOF bool) (int, []byte, error) {
-		if atEOF && len(data) == 0 {
-			return 0, nil, nil
+	decoder := kubeyaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
+	objects := []any{}
+	for {
+		raw := runtime.RawExtension{}
+		if err := decoder.Decode(&raw); err == io.EOF {
+			return json.Marshal(objects)
+		} else if err != nil {
+			return nil, err
 		}
-		const separator = "\n---"
-		if i := bytes.Index(data, []byte(separator)); i >= 0 {
-			after := data[i+len(separator):]
-			if len(after) == 0 {
-				if atEOF {
-					return len(data), data[:len(data)-len(separator)], nil
-				}
-				return 0, nil, nil
-			}
-			if j := bytes.IndexByte(after, '\n'); j >= 0 {
-				return i + len(separator) + j + 1, data[:i], nil
-			}
-			return 0, nil, nil
+		raw.Raw = bytes.TrimSpace(raw.Raw)
+		if len(raw.Raw) == 0 || bytes.Equal(raw.Raw, []byte("null")) {
+			continue
 		}
-		if atEOF {
-			return len(data), data, nil
-		}
-		return 0, nil, nil
-	})
-	documents := []json.RawMessage{}
-	for scanner.Scan() {
-		document, err := kubeYAML(scanner.Bytes())
+		object, _, err := unstructured.UnstructuredJSONScheme.Decode(raw.Raw, nil, nil)
 		if err != nil {
 			return nil, err
 		}
-		if string(document) != "null" {
-			documents = append(documents, document)
+		found, err := flattened(object)
+		if err != nil {
+			return nil, err
 		}
+		objects = append(objects, found...)
 	}
-	if err := scanner.Err(); err != nil {
+}
+
+func flattened(object runtime.Object) ([]any, error) {
+	if !meta.IsListType(object) {
+		one, isObject := object.(*unstructured.Unstructured)
+		if !isObject {
+			return nil, fmt.Errorf("it is a %T", object)
+		}
+		if one.GetKind() == "" || one.GetAPIVersion() == "" || one.GetName() == "" {
+			return nil, errors.New("apiVersion, kind and metadata.name are required")
+		}
+		return []any{one.Object}, nil
+	}
+	items, err := meta.ExtractList(object)
+	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(documents)
+	objects := []any{}
+	for _, item := range items {
+		found, err := flattened(item)
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, found...)
+	}
+	return objects, nil
 }
 
 type kubeconfig struct {

@@ -193,6 +193,35 @@ describe("a field items", () => {
   });
 });
 
+describe("texts that kubectl does not read as YAML does", () => {
+  const [a, b] = [stringify(manifest("a")), stringify(manifest("b"))];
+  test.for([
+    ["a manifest behind ...", `${a}...\n${b}`, "text follows ..., and kubectl reads nothing more before ---"],
+    ["... in front of a manifest", `...\n${a}`, "... stands before a document"],
+    ["... behind JSON", `${JSON.stringify(manifest("a"))}\n...\n`, "... stands behind JSON"],
+    ["a directive", `%YAML 1.1\n---\n${a}`, "a directive stands before ---"],
+    ["an escaped slash", `${a}x: "\\/"\n`, "an escape in double quotes that Kubernetes refuses"],
+    ["halves of a character", `${a}x: "\\ud83d\\ude00"\n`, "an escape in double quotes that Kubernetes refuses"],
+    ["an escaped line end before a blank line", `${a}x: "a\\\n\n  b"\n`, "an escape in double quotes"],
+    ["a tab behind a dash", `${a}x:\n-\t\n- 1\n`, "a tab stands behind a dash"],
+    ["a tab on a line of blanks", `${a}x: |\n  \t\n  a\n`, "a tab stands on a line of blanks"],
+    ["a block of blanks", `${a}x: |1\n    \n`, "a block with an indentation indicator ends with lines of blanks"],
+  ] as const)("%s is refused [cli-manifests-27]", ([, text, reason]) => {
+    expect(outcome(text)).toContainEqual(expect.stringContaining(reason) as string);
+  });
+
+  test("... at the end of a document, its comments and the next --- are read [cli-manifests-28]", () => {
+    expect(outcome(`${a}...\n# c\n\n---\n${b}... # end\n`)).toEqual([manifest("a"), manifest("b")]);
+    expect(outcome(JSON.stringify(manifest("a", { x: "/\u{1f600}" })).replace("/", "\\/"))).toEqual([
+      manifest("a", { x: "/\u{1f600}" }),
+    ]);
+  });
+
+  test("a text at the end of a file has the line end that kubectl adds [cli-manifests-29]", () => {
+    expect(outcome(`${a}x: |\n  text`)).toEqual([manifest("a", { x: "text\n" })]);
+  });
+});
+
 describe("readDocuments", () => {
   test("files that are too large, no text, or not there are refused", () => {
     const folder = mkdtempSync(join(tmpdir(), "mco-manifests-"));

@@ -96,6 +96,7 @@ export function kubernetesYaml(text: string, lineCounter = new LineCounter()): D
   const document = parseDocument(text, { ...options, lineCounter });
   locate(document, lineCounter);
   check(text, [document], lineCounter);
+  cutAtEnd(text, document);
   return document;
 }
 
@@ -127,20 +128,20 @@ export function editableYaml(text: string): Document.Parsed {
   return document;
 }
 
-/** All documents of a text; see {@link kubernetesYaml}. */
+/**
+ * All documents of a text, as kubectl reads them from a file: it separates at lines that begin with three dashes, and reads of
+ * each part one document. See {@link kubernetesYaml}.
+ */
 export function kubernetesYamlDocuments(text: string, lineCounter = new LineCounter()): readonly Document.Parsed[] {
   const parsed = parseAllDocuments(text, { ...options, lineCounter });
+  const faults = faultsBetweenDocuments(text);
   const documents = Array.from(parsed as readonly Document.Parsed[]);
+  if (documents.length === 0 && faults.length > 0) documents.push(parseDocument("", options));
   for (const document of documents) locate(document, lineCounter);
   check(text, documents, lineCounter);
-  for (const document of documents.slice(0, -1)) {
-    const last = lastScalar(document);
-    if (last?.type?.startsWith("BLOCK") === true && /(?:^|\n)\n$/.test(String(last.value)))
-      add(
-        document,
-        { at: last.range?.[0] ?? 0, message: "it keeps the lines before ---, which kubectl cuts" },
-        lineCounter,
-      );
+  for (const fault of faults) {
+    const holder = documents.find(({ range }) => fault.at < range[2]) ?? documents.at(-1);
+    if (holder !== undefined) add(holder, fault, lineCounter);
   }
   // kubectl drops what stands behind the dashes, and ends a document at dashes within a text.
   const dashes = /^---(?![ \t]*(?:#.*)?\r?$)/m.exec(text);
@@ -148,6 +149,42 @@ export function kubernetesYamlDocuments(text: string, lineCounter = new LineCoun
   if (dashes !== null && first !== undefined)
     add(first, { at: dashes.index, message: "text stands behind ---" }, lineCounter);
   return documents;
+}
+
+/** A line that is neither blank nor a comment. */
+const contentLine = /^[\ufeff \t]*[^\s#\ufeff]/m;
+const documentEnd = /^\ufeff?\.\.\.(?=\s|$)/m;
+
+/**
+ * What stands between documents that YAML reads and kubectl does not: a document behind `...`, and directives, which `---`
+ * cuts from their document. Source: k8s.io/apimachinery pkg/util/yaml/decoder.go (v0.34), YAMLReader.
+ */
+function faultsBetweenDocuments(text: string): readonly Fault[] {
+  const faults: Fault[] = [];
+  // A file that begins like JSON is read as JSON first, which knows no such line.
+  const isLikeJson = /^\s*\{/.test(text);
+  let at = 0;
+  for (const part of text.split(/^(?=---)/m)) {
+    const body =
+      at > 0 || part.startsWith("---") ? part.replace(/^---.*/, (dashes) => " ".repeat(dashes.length)) : part;
+    const first = contentLine.exec(body);
+    if (first?.[0].endsWith("%") === true)
+      faults.push({ at: at + first.index, message: "a directive stands before ---, where kubectl ends a document" });
+    const end = documentEnd.exec(body);
+    if (end !== null) {
+      const [before, behind] = [body.slice(0, end.index), body.slice(end.index + end[0].length)];
+      const next = contentLine.exec(behind);
+      if (isLikeJson) faults.push({ at: at + end.index, message: "... stands behind JSON" });
+      else if (!contentLine.test(before)) faults.push({ at: at + end.index, message: "... stands before a document" });
+      else if (next !== null)
+        faults.push({
+          at: at + end.index + end[0].length + next.index,
+          message: "text follows ..., and kubectl reads nothing more before ---",
+        });
+    }
+    at += part.length;
+  }
+  return faults;
 }
 
 /** Says of each error of the parser in which line and column it is. */
@@ -173,7 +210,7 @@ function add(document: Document.Parsed, { at, message }: Fault, lineCounter: Lin
   document.errors.push(error);
 }
 
-/** Adds to each document what Go would refuse in it or read otherwise, and cuts the last text as Go does. */
+/** Adds to each document what Go would refuse in it or read otherwise. */
 function check(text: string, documents: readonly Document.Parsed[], lineCounter: LineCounter): void {
   const holderOf = (at: number) => documents.find(({ range }) => at < range[2]) ?? documents.at(-1);
   const bad = unprintable.exec(text.replace(/^\ufeff/, " "));
@@ -185,11 +222,12 @@ function check(text: string, documents: readonly Document.Parsed[], lineCounter:
     const holder = holderOf(fault.at);
     if (holder !== undefined) add(holder, fault, lineCounter);
   }
+  const isJson = isJsonText(text);
   for (const document of documents) {
     if (document.errors.length > 0) continue;
-    for (const fault of faultsOf(document)) add(document, fault, lineCounter);
+    for (const fault of [...faultsOf(document), ...faultsOfTexts(text, document, isJson)])
+      add(document, fault, lineCounter);
   }
-  cutAtEnd(text, documents.at(-1));
 }
 
 function lastScalar(document: Document.Parsed): Scalar | undefined {
@@ -202,6 +240,9 @@ function lastScalar(document: Document.Parsed): Scalar | undefined {
 const dividedForms = [
   // A tab where a token begins, or alone on the last line: a blank to one reader and an error to the other.
   { pattern: /(?<=^ *(?:[-?:](?: *))*)\t(?=[\t ]*(?:[^\s#]|$(?![\r\n])))/gm, message: "a tab is no indentation" },
+  // After a dash, and on a line of blanks, a tab is an error wherever it stands.
+  { pattern: /(?<=^ *)\t(?=[\t ]*(?:#.*)?$)/gm, message: "a tab stands on a line of blanks" },
+  { pattern: /(?<=^ *(?:[-?] *)+)\t/gm, message: "a tab stands behind a dash" },
   { pattern: /(?<=^ *):(?=\s|$)/gm, message: "a value stands on another line than its key" },
   { pattern: /(?<=[[{,]\s*)\?/g, message: "a text in brackets begins with a question mark" },
 ];
@@ -221,6 +262,55 @@ function faultsOutsideTexts(text: string, documents: readonly Document.Parsed[])
   return dividedForms.flatMap(({ message }) => outside.find((one) => one.message === message) ?? []);
 }
 
+/** Escapes in double quotes that Go refuses, of which JSON has both. */
+const dividedEscape = /^(?:\/|u[dD][89a-fA-F])/;
+
+/** Whether a text is JSON, whose escapes Go reads where it reads JSON first. */
+function isJsonText(text: string): boolean {
+  if (!/^\s*\{/.test(text)) return false;
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** The lines of blanks that begin at an offset. */
+function blankLinesAt(text: string, at: number): string {
+  const lines = /(?:[ \t]*\r?\n)*(?:[ \t]*$)?/y;
+  lines.lastIndex = at;
+  return lines.exec(text)?.[0] ?? "";
+}
+
+/** What Go refuses in quoted texts and blocks, or reads otherwise. */
+function faultsOfTexts(text: string, document: Document.Parsed, isJson: boolean): readonly Fault[] {
+  const faults: Fault[] = [];
+  visit(document, {
+    Scalar: (_, { type, range }) => {
+      if (range == null) return;
+      const [at, end] = range;
+      if (type === "QUOTE_DOUBLE" && !isJson) {
+        const source = text.slice(at, end);
+        for (const { index, 1: escape = "" } of source.matchAll(/\\(u[\da-fA-F]{4}|\r?\n[ \t]*\r?\n|[^])/g))
+          if (dividedEscape.test(escape) || /\n[^]*\n/.test(escape))
+            return void faults.push({
+              at: at + index,
+              message: "an escape in double quotes that Kubernetes refuses, or reads otherwise",
+            });
+      } else if (type?.startsWith("BLOCK") === true && /^[|>][-+]?[1-9]/.test(text.slice(at, at + 3))) {
+        const header = text.indexOf("\n", at);
+        const last = header + text.slice(header, end).trimEnd().length;
+        const lastEnd = last <= header ? header : text.indexOf("\n", last);
+        if (header !== -1 && lastEnd !== -1 && /[ \t]/.test(blankLinesAt(text, lastEnd + 1)))
+          faults.push({ at, message: "a block with an indentation indicator ends with lines of blanks" });
+      }
+      return undefined;
+    },
+  });
+  return faults;
+}
+
 function rangesOfTexts(text: string, document: Document.Parsed): readonly (readonly [number, number])[] {
   const ranges: (readonly [number, number])[] = [];
   visit(document, {
@@ -236,9 +326,9 @@ function rangesOfTexts(text: string, document: Document.Parsed): readonly (reado
   return ranges;
 }
 
-/** Go adds no line end to a text that the file's end cuts off. */
-function cutAtEnd(text: string, document: Document.Parsed | undefined): void {
-  const last = document === undefined || /[\r\n]$/.test(text) ? undefined : lastScalar(document);
+/** Go adds no line end to a text that the end of its document cuts off; kubectl adds one to the last line of a file. */
+function cutAtEnd(text: string, document: Document.Parsed): void {
+  const last = /[\r\n]$/.test(text) ? undefined : lastScalar(document);
   if (last?.type?.startsWith("BLOCK") === true && typeof last.value === "string" && last.range?.[1] === text.length)
     last.value = last.value.replace(/\n$/, "");
 }

@@ -7,6 +7,7 @@ import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { parseDocuments } from "../../../src/cli/manifests.ts";
 import { hasKubernetes, kubectlProgram } from "../../support/kubernetes/control-plane.ts";
+import { manifestFiles } from "./manifest-files.ts";
 import { runs } from "./runs.ts";
 
 const exec = promisify(execFile);
@@ -81,5 +82,47 @@ describe.skipIf(!hasKubernetes)("scalars of manifests, as kubectl reads them", (
     expect(texts.slice(0, 8).map(readByUs)).toEqual(
       [420, 420, 420, 644, "0644", true, true, true].map((value) => JSON.stringify([value, "end"])),
     );
+  });
+});
+
+describe.skipIf(!hasKubernetes)("files of manifests, as kubectl applies them", () => {
+  let folder = "";
+  beforeAll(() => {
+    folder = mkdtempSync(join(tmpdir(), "mco-kubectl-"));
+  });
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+  /** What kubectl would send of a file; `undefined`: it refuses the file. */
+  async function objectsByKubectl(text: string): Promise<readonly unknown[] | undefined> {
+    const file = join(folder, "file.yaml");
+    writeFileSync(file, text);
+    try {
+      const { stdout } = await exec(kubectlProgram, ["annotate", "--local", "-f", file, "mark=1", "-o", "json"]);
+      const objects = JSON.parse(`[${stdout.trim().replaceAll(/^\}\n\{/gm, "},{")}]`) as {
+        readonly metadata: { readonly annotations?: unknown };
+      }[];
+      return objects.map(({ metadata: { annotations: _, ...metadata }, ...object }) => ({ ...object, metadata }));
+    } catch (error) {
+      if (typeof (error as { readonly code?: unknown }).code !== "number") throw error;
+      return undefined;
+    }
+  }
+
+  test("a file that is read has the objects that kubectl sends [readers-kubectl-3]", { timeout: 600_000 }, async () => {
+    const { numRuns, seed } = runs(1000, 10_000);
+    const texts = new Set(fc.sample(manifestFiles, { numRuns, ...(seed === undefined ? {} : { seed }) }));
+    let both = 0;
+    for (const text of texts) {
+      const ours = parseDocuments(text, "f.yaml");
+      // kubectl annotates nothing where there is nothing, and says so with an error.
+      if (ours.length === 0 || ours.some(({ verdict }) => verdict !== "read")) continue;
+      const manifests = ours.flatMap((one) => (one.verdict === "read" ? [one.manifest as unknown] : []));
+      expect({ text, objects: await objectsByKubectl(text) }).toEqual({
+        text,
+        objects: JSON.parse(JSON.stringify(manifests)) as unknown,
+      });
+      both += 1;
+    }
+    expect(both).toBeGreaterThan(texts.size / 50);
   });
 });

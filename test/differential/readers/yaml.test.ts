@@ -7,6 +7,7 @@ import { readJsonOfYaml } from "../../../src/core/text/json-as-yaml.ts";
 import { parseDocuments } from "../../../src/cli/manifests.ts";
 import { readKubeconfig } from "../../../src/kube/kubeconfig.ts";
 import { type GoReaders, goReadersProgram, startGoReaders } from "../../support/go-readers.ts";
+import { manifestFiles } from "./manifest-files.ts";
 import { mutated } from "./mutate.ts";
 import { runs } from "./runs.ts";
 
@@ -245,10 +246,11 @@ describe.skipIf(program === undefined)("YAML, as Kubernetes reads it", () => {
     },
   );
 
-  test("manifests of a file are those that kubectl reads [readers-yaml-2]", { timeout: 300_000 }, async () => {
+  test("manifests of a file are those that kubectl applies [readers-yaml-2]", { timeout: 300_000 }, async () => {
     let both = 0;
+    const files = fc.oneof({ weight: 1, arbitrary: texts }, { weight: 2, arbitrary: manifestFiles });
     await fc.assert(
-      fc.asyncProperty(texts, async (text) => {
+      fc.asyncProperty(files, async (text) => {
         const mine = parseDocuments(text, "a.yaml");
         if (mine.some(({ verdict }) => verdict === "refused")) return;
         const { json, error } = await go.ask("manifests", text);
