@@ -44,7 +44,7 @@ const node = {
 };
 const uid = "0b0b3f0e-3d0f-4d5a-9a53-111111111111";
 
-/** What the commands say of a change to a small cluster, whose manifests are in files too. */
+/** The output of the commands for a change to a small cluster, whose manifests are in files too. */
 async function judge(...documents: readonly (object | string)[]) {
   const from = save("cluster.yaml", pool(), node, machineConfig("99-motd", "/etc/motd"));
   const change = save("change.yaml", ...documents);

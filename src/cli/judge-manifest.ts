@@ -70,7 +70,7 @@ const isStatusOfCluster = isOf(ControllerConfig, OSImageStream, openshift.Featur
 const isNode = isOf(kubernetes.Node);
 
 /**
- * What manifests are: `change`, to be applied to what is there; `cluster`, to be applied where nothing is, with the values that
+ * The role of manifests: `change`, to be applied to what is there; `cluster`, to be applied where nothing is, with the values that
  * a cluster sets; `stored`, objects as a cluster has them.
  */
 export type ManifestRole = "change" | "cluster" | "stored";

@@ -94,7 +94,7 @@ function unplanned(objects: readonly KubeObject[], source: PlanSource): readonly
   return [...new Set(objects.filter((one) => !isCovered(one)).map(kindText))];
 }
 
-/** What is stored before a change, in the place of a manifest. */
+/** The object that is stored before a change, in the place of a manifest. */
 type StoredObject = (manifest: Manifest) => KubeObject | "unknown" | undefined;
 
 const placeOf = (object: Pick<KubeObject, "apiVersion" | "kind" | "metadata">): string =>

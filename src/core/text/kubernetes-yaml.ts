@@ -156,7 +156,7 @@ const contentLine = /^[\ufeff \t]*[^\s#\ufeff]/m;
 const documentEnd = /^\ufeff?\.\.\.(?=\s|$)/m;
 
 /**
- * What stands between documents that YAML reads and kubectl does not: a document behind `...`, and directives, which `---`
+ * Lines between documents that YAML reads and kubectl does not: a document behind `...`, and directives, which `---`
  * cuts from their document. Source: k8s.io/apimachinery pkg/util/yaml/decoder.go (v0.34), YAMLReader.
  */
 function faultsBetweenDocuments(text: string): readonly Fault[] {
@@ -283,7 +283,7 @@ function blankLinesAt(text: string, at: number): string {
   return lines.exec(text)?.[0] ?? "";
 }
 
-/** What Go refuses in quoted texts and blocks, or reads otherwise. */
+/** The quoted texts and blocks that Go refuses, or reads otherwise. */
 function faultsOfTexts(text: string, document: Document.Parsed, isJson: boolean): readonly Fault[] {
   const faults: Fault[] = [];
   visit(document, {

@@ -92,7 +92,7 @@ describe.skipIf(!hasKubernetes)("files of manifests, as kubectl applies them", (
   });
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-  /** What kubectl would send of a file; `undefined`: it refuses the file. */
+  /** The objects that kubectl would send of a file; `undefined`: it refuses the file. */
   async function objectsByKubectl(text: string): Promise<readonly unknown[] | undefined> {
     const file = join(folder, "file.yaml");
     writeFileSync(file, text);

@@ -68,7 +68,7 @@ function wrongType(value: unknown, field: string, type: string): MetadataFault {
   };
 }
 
-/** What a kind counts and writes by endpoints of its own. */
+/** The part of objects of a kind that its server counts, or that endpoints of its own write. */
 interface ServersPart {
   /** Whether the status belongs to another endpoint than the one that makes the object. */
   readonly hasStatus: boolean;
