@@ -9,9 +9,11 @@ const read = (path: string) => readFileSync(join(root, path), "utf8");
 
 /** What Debian's archive may bring, whose signature apt verifies: it keeps no old versions that one could pin. */
 const debian = new Set(
-  "buildah ca-certificates docker-registry fuse-overlayfs ignition libblkid-dev procps runc skopeo uidmap".split(" "),
+  "buildah ca-certificates docker-registry fuse-overlayfs ignition libblkid-dev procps prometheus prometheus-alertmanager runc skopeo uidmap".split(
+    " ",
+  ),
 );
-const flagsOfApt = new Set("install -y -qq --no-install-recommends".split(" "));
+const flagsOfApt = new Set("install download -y -qq --no-install-recommends".split(" "));
 
 /** A program that downloads, and what is wrong with a line that calls it; `undefined`: the line is pinned. */
 const rules: readonly { readonly calls: RegExp; readonly wrong: (line: string, text: string) => string | undefined }[] =
@@ -53,10 +55,11 @@ const rules: readonly { readonly calls: RegExp; readonly wrong: (line: string, t
       wrong: () => "downloads without a hash",
     },
     {
-      calls: /\bapt(?:-get)? (?:-\S+ )*install\b|\bmissing="/,
+      calls: /\bapt(?:-get)? (?:-\S+ )*(?:install|download)\b|\bmissing="/,
       wrong: (line) => {
         const named =
-          /\bapt(?:-get)? ((?:-\S+ )*install[^&|>;]*)/.exec(line)?.[1] ?? /\bmissing="([^"]*)"/.exec(line)?.[1];
+          /\bapt(?:-get)? ((?:-\S+ )*(?:install|download)[^&|>;)]*)/.exec(line)?.[1] ??
+          /\bmissing="([^"]*)"/.exec(line)?.[1];
         const words = (named ?? "")
           .trim()
           .split(/\s+/)
@@ -120,6 +123,7 @@ test.for([
   "curl -L https://example.com/tool | sh",
   "RUN apt-get update && apt-get install -y netcat",
   "apt-get install -y --allow-unauthenticated buildah",
+  "(cd folder && apt-get download netcat)",
   "FROM docker.io/library/node:24 AS bundle",
   "skopeo copy docker://example.com/image:latest dir:image",
 ])("%s is unpinned [guards-downloads-2]", (line) => {
